@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/arena.h"
+
+#include <stdalign.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/size.h"
+
+#define FIRST_BLOCK 4096u
+#define LARGEST_BLOCK (1u << 20)
+
+struct arena_block {
+	struct arena_block *previous;
+	size_t used, size;
+	max_align_t data[];
+};
+
+void arena_init(struct arena *a, size_t limit)
+{
+	*a = (struct arena){.limit = limit};
+}
+
+void arena_release(struct arena *a)
+{
+	struct arena_block *block = a->last;
+
+	while (block) {
+		struct arena_block *previous = block->previous;
+		free(block);
+		block = previous;
+	}
+	a->last = NULL;
+	a->held = 0;
+}
+
+/* Blocks double up to 1 MiB, so that a small document costs one page and a large one few mallocs. */
+static struct arena_block *grow(struct arena *a, size_t size)
+{
+	size_t wanted = a->last ? a->last->size * 2 : FIRST_BLOCK;
+
+	if (wanted > LARGEST_BLOCK)
+		wanted = LARGEST_BLOCK;
+	if (wanted < size)
+		wanted = size;
+	size_t whole = size_add(wanted, sizeof(struct arena_block));
+	if (whole > a->limit - a->held) {
+		wanted = size;
+		whole = size_add(wanted, sizeof(struct arena_block));
+		if (whole > a->limit - a->held)
+			return NULL;
+	}
+	struct arena_block *block = calloc(1, whole);
+	if (!block)
+		return NULL;
+	block->size = wanted;
+	a->held += whole;
+	/* A block for one large object goes below the current one, which may still have room. */
+	if (a->last && size > LARGEST_BLOCK / 4) {
+		block->previous = a->last->previous;
+		a->last->previous = block;
+	} else {
+		block->previous = a->last;
+		a->last = block;
+	}
+	return block;
+}
+
+void *arena_alloc(struct arena *a, size_t size)
+{
+	const size_t align = alignof(max_align_t);
+
+	if (size > SIZE_MAX - align)
+		return NULL;
+	size = size == 0 ? align : (size + align - 1) / align * align;
+	struct arena_block *block = a->last;
+	if (!block || size > block->size - block->used) {
+		block = grow(a, size);
+		if (!block)
+			return NULL;
+	}
+	void *p = (char *)block->data + block->used;
+	block->used += size;
+	return p;
+}
+
+void *arena_array(struct arena *a, size_t count, size_t size)
+{
+	return arena_alloc(a, size_mul(count, size));
+}
+
+char *arena_strdup(struct arena *a, struct slice text)
+{
+	char *copy = arena_alloc(a, size_add(text.n, 1));
+
+	if (copy && text.n)
+		memcpy(copy, text.p, text.n);
+	return copy;
+}
+
+char *arena_printf(struct arena *a, const char *format, ...)
+{
+	va_list args, again;
+
+	va_start(args, format);
+	va_copy(again, args);
+	int n = vsnprintf(NULL, 0, format, args);
+	va_end(args);
+	char *text = n < 0 ? NULL : arena_alloc(a, (size_t)n + 1);
+	if (text)
+		vsnprintf(text, (size_t)n + 1, format, again);
+	va_end(again);
+	return text;
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/* Text for people: escaping what files say, units, numbers from text. */
+#ifndef BASE_TEXT_H
+#define BASE_TEXT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/slice.h"
+#include "base/strbuf.h"
+
+/*
+ * Append text from a file so that it cannot disturb a terminal: control bytes, bad UTF-8 and marks
+ * that change the direction of writing become \xNN or \u{NNNN}. At most `max` bytes of it are shown.
+ */
+void text_add_escaped(struct strbuf *b, struct slice text, size_t max);
+
+/* Bytes with a unit: "812 B", "4.1 MB", "1.2 TB" (powers of 1000). */
+void text_add_bytes(struct strbuf *b, uint64_t bytes);
+
+/* Digits in groups of three: 1 048 576. */
+void text_add_count(struct strbuf *b, uint64_t n);
+void text_add_signed_count(struct strbuf *b, int64_t n);
+
+/* A count in words of size: "1 234", "103.9 M", "1.76 B", for parameters and tokens. */
+void text_add_magnitude(struct strbuf *b, uint64_t n);
+
+/* The shortest decimal that reads back as `v`; NaN and Infinity as such. Same in every locale. */
+void text_add_double(struct strbuf *b, double v);
+
+/* At most `digits` significant digits, no exponent between 1e-4 and 1e6. */
+void text_add_rounded(struct strbuf *b, double v, int digits);
+
+/* The whole of `text` as a decimal number in [min, max]. False otherwise. */
+bool text_parse_u64(struct slice text, uint64_t max, uint64_t *out);
+bool text_parse_i64(struct slice text, int64_t min, int64_t max, int64_t *out);
+bool text_parse_double(struct slice text, double *out);
+
+/* Whether `text` is whole UTF-8 without surrogates. */
+bool text_is_utf8(struct slice text);
+
+/* The candidate nearest to a mistyped `word`, or NULL when none is near enough. */
+const char *text_nearest(const char *word, const char *const *candidates, size_t count);
+
+/*
+ * Order of names in which runs of digits count as numbers: step-9 before step-10.
+ */
+int text_natural_compare(struct slice a, struct slice b);
+
+#endif
