@@ -44,15 +44,14 @@ int fail_wrap(struct error *e, const char *format, ...)
 {
 	if (!e || e->status == RP_OK)
 		return e ? e->status : RP_E_INTERNAL;
-	char text[sizeof e->text];
+	char prefix[sizeof e->text], whole[2 * sizeof e->text + 2];
 	va_list args;
 	va_start(args, format);
-	vsnprintf(text, sizeof text, format, args);
+	vsnprintf(prefix, sizeof prefix, format, args);
 	va_end(args);
 
-	size_t used = strlen(text);
-	snprintf(text + used, sizeof text - used, ": %s", e->text);
-	memcpy(e->text, text, sizeof text);
+	snprintf(whole, sizeof whole, "%s: %s", prefix, e->text);
+	memcpy(e->text, whole, sizeof e->text - 1);
 	return e->status;
 }
 

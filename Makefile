@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: MIT
+#
+# One Makefile, not recursive. Objects live in build/$(MODE)/. `make help` lists the targets.
+
+MODE ?= release
+V ?= 0
+PREFIX ?= /usr/local
+DESTDIR ?=
+VERSION := $(shell sed -n 's/^.define RP_VERSION "\(.*\)"/\1/p' include/reprise.h)
+SOMAJOR := $(firstword $(subst ., ,$(VERSION)))
+PKG_CONFIG ?= pkg-config
+B := build/$(MODE)
+
+# The arrows of the house: a folder sees the folders on its left and no others. Each folder is compiled
+# against a folder of links to what it may include, so that a wrong arrow does not compile.
+FOLDERS := base finding value container rng state profile audit report api cli
+SEES_base := base
+SEES_finding := $(SEES_base) finding
+SEES_value := $(SEES_finding) value
+SEES_container := $(SEES_value) container
+SEES_rng := base rng
+SEES_state := $(SEES_container) rng state
+SEES_profile := $(SEES_state) profile
+SEES_audit := $(SEES_profile) audit
+SEES_report := $(SEES_audit) report
+SEES_api := $(SEES_report) api
+SEES_cli := $(SEES_api) cli
+
+# Flags. CFLAGS and LDFLAGS are the user's and come last.
+PACKAGES := libxxhash libdeflate smartcols
+WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wundef -Wvla -Wformat=2 -Wcast-qual \
+	-Wwrite-strings -Wstrict-prototypes -Wmissing-prototypes -Wnull-dereference
+MODE_FLAGS_release := -O2 -g
+MODE_FLAGS_debug := -O0 -g3 -DREPRISE_DEBUG
+MODE_FLAGS_asan := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
+MODE_FLAGS_tsan := -O1 -g -fsanitize=thread
+MODE_FLAGS_cov := -O0 -g --coverage
+MODE_FLAGS_fuzz := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
+MODE_LDFLAGS_fuzz := -fsanitize=address,undefined
+ifeq ($(MODE),fuzz)
+CC := clang
+endif
+ALL_CFLAGS = -std=c11 -fPIC -pthread -fvisibility=hidden $(WARNINGS) $(MODE_FLAGS_$(MODE)) \
+	$(shell $(PKG_CONFIG) --cflags $(PACKAGES)) $(CFLAGS)
+ALL_LDFLAGS = -pthread $(filter -fsanitize=% --coverage,$(MODE_FLAGS_$(MODE):-fsanitize=fuzzer-no-link%=)) \
+	$(MODE_LDFLAGS_$(MODE)) $(LDFLAGS)
+LIBS = $(shell $(PKG_CONFIG) --libs $(PACKAGES)) -lm
+TEST_PACKAGES := check jansson
+
+ifeq ($(V),0)
+Q := @
+say = @printf '  %-7s %s\n' $(1) $(2)
+else
+Q :=
+say = @:
+endif
+
+SRC := $(foreach f,$(filter-out cli,$(FOLDERS)),$(wildcard src/$f/*.c))
+CLI_SRC := $(wildcard src/cli/*.c)
+UNIT_SRC := $(wildcard tests/unit/*.c tests/support/*.c)
+FUZZ_SRC := $(filter-out tests/fuzz/replay.c,$(wildcard tests/fuzz/*.c))
+OBJ := $(SRC:src/%.c=$B/%.o)
+CLI_OBJ := $(CLI_SRC:src/%.c=$B/%.o)
+UNIT_OBJ := $(UNIT_SRC:tests/%.c=$B/tests/%.o)
+FUZZ_OBJ := $(FUZZ_SRC:tests/%.c=$B/tests/%.o)
+FUZZERS := $(FUZZ_SRC:tests/fuzz/%.c=$B/fuzz/%)
+REPLAY := $B/fuzz-replay
+
+.PHONY: all
+all: $B/reprise $B/libreprise.a $B/libreprise.so.$(VERSION) ## build the tool and both libraries
+
+$B/reprise: $(CLI_OBJ) $B/libreprise.a
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $(CLI_OBJ) $B/libreprise.a $(LIBS)
+
+$B/libreprise.a: $(OBJ)
+	$(call say,AR,$@)
+	$(Q)rm -f $@ && ar rcsD $@ $(OBJ)
+
+$B/libreprise.so.$(VERSION): $(OBJ) src/api/libreprise.map
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(ALL_CFLAGS) -shared $(ALL_LDFLAGS) -Wl,-soname,libreprise.so.$(SOMAJOR) \
+		-Wl,--version-script=src/api/libreprise.map -o $@ $(OBJ) $(LIBS)
+
+# Rebuild exactly when the compiler or a flag changed.
+STAMP := $B/flags
+FLAGS_NOW := $(CC) $(ALL_CFLAGS) | $(ALL_LDFLAGS)
+ifneq ($(shell cat $(STAMP) 2>/dev/null),$(FLAGS_NOW))
+.PHONY: $(STAMP)
+endif
+$(STAMP):
+	@mkdir -p $(@D)
+	@printf '%s\n' '$(FLAGS_NOW)' > $@
+
+# The folders of links; order-only, so that their time stamps rebuild nothing.
+define arrows
+build/arrows/$(1): Makefile
+	@mkdir -p $$@
+	@for d in $$(SEES_$(1)); do ln -sfn ../../../src/$$$$d $$@/$$$$d; done
+	@touch $$@
+$B/$(1)/%.o: src/$(1)/%.c $(STAMP) | build/arrows/$(1)
+	@mkdir -p $$(@D)
+	$$(call say,CC,$$<)
+	$$(Q)$$(CC) $$(ALL_CFLAGS) -Iinclude -Ibuild/arrows/$(1) -MMD -MP -c -o $$@ $$<
+endef
+$(foreach f,$(FOLDERS),$(eval $(call arrows,$f)))
+
+$B/tests/%.o: tests/%.c $(STAMP)
+	@mkdir -p $(@D)
+	$(call say,CC,$<)
+	$(Q)$(CC) $(ALL_CFLAGS) -Wno-missing-prototypes $(shell $(PKG_CONFIG) --cflags $(TEST_PACKAGES)) \
+		-Iinclude -Isrc -Itests -MMD -MP -c -o $@ $<
+
+-include $(OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(UNIT_OBJ:.o=.d) $(FUZZ_OBJ:.o=.d)
+
+# Tests ------------------------------------------------------------------------------------------
+
+$B/unit: $(UNIT_OBJ) $B/libreprise.a
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $(UNIT_OBJ) $B/libreprise.a \
+		$(shell $(PKG_CONFIG) --libs $(TEST_PACKAGES)) $(LIBS)
+
+$B/tests/fuzz/replay.o: CFLAGS += -Itests
+$(REPLAY): $B/tests/fuzz/replay.o $(FUZZ_OBJ) $B/libreprise.a
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $B/libreprise.a $(LIBS)
+
+.PHONY: check check-unit check-cli check-fixtures check-fuzz
+check: check-unit check-fuzz check-fixtures check-cli ## run all tests that need only Debian packages
+
+check-unit: $B/unit ## run the unit tests
+	$(Q)$B/unit
+
+check-fuzz: $(REPLAY) ## replay the fuzzing corpus and every past find
+	$(Q)$(REPLAY) tests/fuzz/corpus
+
+check-fixtures: $B/reprise ## hold every fixture's report against its expectations
+	$(Q)tests/fixtures.sh $B/reprise
+
+check-cli: $B/reprise ## run the command line cases
+	$(Q)tests/cli.sh $B/reprise
+
+# Everything else --------------------------------------------------------------------------------
+
+.PHONY: clean
+clean: ## remove what was built
+	rm -rf build
+
+.PHONY: install uninstall
+install: all ## install below $(DESTDIR)$(PREFIX)
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib $(DESTDIR)$(PREFIX)/include
+	install -m 755 $B/reprise $(DESTDIR)$(PREFIX)/bin/reprise
+	install -m 644 $B/libreprise.a $(DESTDIR)$(PREFIX)/lib/libreprise.a
+	install -m 755 $B/libreprise.so.$(VERSION) $(DESTDIR)$(PREFIX)/lib/libreprise.so.$(VERSION)
+	ln -sf libreprise.so.$(VERSION) $(DESTDIR)$(PREFIX)/lib/libreprise.so.$(SOMAJOR)
+	ln -sf libreprise.so.$(SOMAJOR) $(DESTDIR)$(PREFIX)/lib/libreprise.so
+	install -m 644 include/reprise.h $(DESTDIR)$(PREFIX)/include/reprise.h
+
+uninstall: ## remove what install installed
+	rm -f $(DESTDIR)$(PREFIX)/bin/reprise $(DESTDIR)$(PREFIX)/include/reprise.h
+	rm -f $(DESTDIR)$(PREFIX)/lib/libreprise.a $(DESTDIR)$(PREFIX)/lib/libreprise.so*
+
+.PHONY: help
+help: ## list the targets
+	@sed -n 's/^\([a-z-][a-z -]*\):.*## \(.*\)/  \1\t\2/p' Makefile | expand -t 20
+	@echo "  MODE=release (default), debug, asan, tsan, cov, fuzz; V=1 shows the commands"

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A report: what a command answers, as data, and its renderings. The first line is the answer and the
+ * number that proves it; what was not checked stands at the end, always.
+ */
+#ifndef REPORT_REPORT_H
+#define REPORT_REPORT_H
+
+#include <stdbool.h>
+
+#include "base/arena.h"
+#include "base/array.h"
+#include "base/strbuf.h"
+#include "finding/finding.h"
+
+/*
+ * A table that a command adds between the findings and the coverage: facts, streams, candidates of a
+ * root, relations of two checkpoints. Cells are text without markup; NULL is an empty cell.
+ */
+enum cell_tone {
+	TONE_PLAIN,
+	TONE_GOOD,
+	TONE_WARNING,
+	TONE_BAD,
+	TONE_DIM,
+};
+
+struct report_row {
+	const char **cells; /* one per column */
+	enum cell_tone tone;
+};
+
+struct report_table {
+	const char *name;      /* the JSON key: "streams" */
+	const char *title;     /* above it in text, or NULL: no heading */
+	const char **columns;  /* names: JSON keys; text headings where `headings` is set */
+	size_t column_count;
+	bool headings;
+	bool verbose_only;     /* shown in text only with -v; always in JSON */
+	ARRAY(struct report_row) rows;
+};
+
+struct report_input {
+	const char *path;      /* as given, or what a root's choice came to */
+	const char *role;      /* "checkpoint", "against", "control", "root" */
+	const char *kind;      /* profile or container: "transformers", "pytorch", … */
+	bool has_step;
+	int64_t step;
+};
+
+struct report {
+	struct arena arena;
+	const char *command;
+	bool has_verdict;      /* show, ls, get, explain have none */
+	enum verdict_word word;
+	bool forecast;         /* WOULD- in front of the words that can carry it */
+	const char *evidence;
+	const char *summary;   /* one line: framework, parameters, step, lr; or NULL */
+	struct findings findings;
+	struct coverage coverage;
+	ARRAY(struct report_input) inputs;
+	ARRAY(struct report_table) tables;
+	bool incomplete;       /* something could not be looked at */
+	int exit;
+};
+
+void report_init(struct report *r, const char *command);
+void report_release(struct report *r);
+
+/* Add an input or a table; texts are copied. NULL when memory ran out (counted in findings.lost). */
+struct report_input *report_add_input(struct report *r, const char *path, const char *role, const char *kind);
+struct report_table *report_add_table(struct report *r, const char *name, const char *title,
+	const char *const *columns, size_t column_count);
+
+/* Add a row of column_count cells, which are copied; cells may be NULL. */
+void report_add_row(struct report *r, struct report_table *t, enum cell_tone tone, const char *const *cells);
+
+/* A formatted text that lives as long as the report. */
+const char *report_text(struct report *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+struct render_options {
+	bool color;
+	bool verbose;      /* ok findings and ran coverage too, all details */
+	bool quiet;        /* the first line only */
+	unsigned width;    /* columns of the terminal; 0: do not wrap or cut */
+};
+
+/* The verdict word as shown: "WOULD-REPLAY" for a forecast about data, else "REPLAY". */
+const char *report_word(const struct report *r);
+
+void report_render_text(const struct report *r, const struct render_options *options, struct strbuf *out);
+void report_render_json(const struct report *r, struct strbuf *out);
+
+#endif
