@@ -64,7 +64,8 @@ void findings_release(struct findings *sink)
 	arena_release(&sink->arena);
 }
 
-static const char *format_text(struct arena *a, size_t *lost, const char *format, va_list args)
+static __attribute__((format(printf, 3, 0))) const char *format_text(
+	struct arena *a, size_t *lost, const char *format, va_list args)
 {
 	char text[MESSAGE_MAX];
 
