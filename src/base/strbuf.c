@@ -24,6 +24,14 @@ void strbuf_clear(struct strbuf *b)
 		b->p[0] = '\0';
 }
 
+void strbuf_truncate(struct strbuf *b, size_t n)
+{
+	if (n >= b->n)
+		return;
+	b->n = n;
+	b->p[n] = '\0';
+}
+
 /* Room for n more bytes and the final NUL. */
 static bool reserve(struct strbuf *b, size_t n)
 {

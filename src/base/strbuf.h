@@ -20,6 +20,9 @@ struct strbuf {
 void strbuf_init(struct strbuf *b, size_t max);
 void strbuf_release(struct strbuf *b);
 void strbuf_clear(struct strbuf *b);
+
+/* Cut the text back to its first `n` bytes. */
+void strbuf_truncate(struct strbuf *b, size_t n);
 void strbuf_add(struct strbuf *b, const void *p, size_t n);
 void strbuf_add_slice(struct strbuf *b, struct slice text);
 void strbuf_add_text(struct strbuf *b, const char *text);

@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
+#include "profile/candidate.h"
+
+#include <ctype.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/source.h"
+#include "base/text.h"
+#include "profile/profile.h"
+
+#define POINTER_BYTES 4096u
+#define CANDIDATES_MAX 1000000u
+
+/* Words in front of a number, the nearest first. Words that are not listed leave the number unnamed. */
+static const char *const step_words[] = {"step", "checkpoint", "ckpt", "iter", "iteration", "global_step", "ba", "it", "update", "steps"};
+static const char *const rank_words[] = {"rank", "dp", "tp", "pp", "mp", "shard", "worker", "gpu", "proc", "process", "node", "rng_state", "random_states", "part"};
+
+static bool word_before(struct slice name, size_t at, const char *const *words, size_t count)
+{
+	/* Between a word and its number: nothing, or one of - _ = . */
+	if (at > 0 && strchr("-_=.", name.p[at - 1]))
+		at--;
+	for (size_t i = 0; i < count; i++) {
+		struct slice word = slice_of(words[i]);
+		if (at < word.n || strncasecmp(name.p + at - word.n, word.p, word.n) != 0)
+			continue;
+		if (at == word.n || !isalpha((unsigned char)name.p[at - word.n - 1]))
+			return true;
+	}
+	return false;
+}
+
+/* Each run of digits in a name. */
+struct number {
+	size_t at, end;
+	uint64_t value;
+};
+
+static bool next_number(struct slice name, size_t from, struct number *out)
+{
+	size_t at = from;
+
+	while (at < name.n && !isdigit((unsigned char)name.p[at]))
+		at++;
+	if (at == name.n)
+		return false;
+	size_t end = at;
+	while (end < name.n && isdigit((unsigned char)name.p[end]))
+		end++;
+	*out = (struct number){.at = at, .end = end};
+	if (!text_parse_u64((struct slice){name.p + at, end - at}, INT64_MAX, &out->value))
+		out->value = UINT64_MAX;
+	return true;
+}
+
+#define COUNT(array) (sizeof(array) / sizeof(array)[0])
+
+int64_t step_in_name(const char *name)
+{
+	struct slice text = slice_of(name);
+	struct number n;
+	int64_t unnamed = -1;
+	unsigned unnamed_count = 0;
+
+	for (size_t from = 0; next_number(text, from, &n); from = n.end) {
+		if (n.value > INT64_MAX)
+			continue;
+		if (word_before(text, n.at, step_words, COUNT(step_words)))
+			return (int64_t)n.value;
+		/* A name that is only a number, or ends in one before its extension: "model_7000.pt". */
+		bool bare = n.at == 0 || strchr("-_.", text.p[n.at - 1]);
+		if (bare && !word_before(text, n.at, rank_words, COUNT(rank_words)) &&
+			!word_before(text, n.at, (const char *const[]){"epoch", "ep", "of", "version", "v"}, 5)) {
+			unnamed = (int64_t)n.value;
+			unnamed_count++;
+		}
+	}
+	return unnamed_count == 1 ? unnamed : -1;
+}
+
+int32_t rank_in_name(const char *name)
+{
+	struct slice text = slice_of(name);
+	struct number n;
+
+	for (size_t from = 0; next_number(text, from, &n); from = n.end)
+		if (n.value <= INT32_MAX && word_before(text, n.at, rank_words, COUNT(rank_words)))
+			return (int32_t)n.value;
+	return -1;
+}
+
+void candidates_release(struct candidates *c)
+{
+	array_release(&c->list);
+	array_release(&c->pointers);
+	arena_release(&c->arena);
+}
+
+const char *candidate_member(const struct candidate *c, const struct listed *file)
+{
+	size_t skip = strlen(c->base);
+	return skip ? file->path + skip + 1 : file->path;
+}
+
+static struct candidate *add(struct candidates *c, const struct listing *l, const char *name,
+	const char *base, const uint32_t *files, size_t count)
+{
+	struct candidate *added = array_push(&c->list, CANDIDATES_MAX);
+
+	if (!added)
+		return NULL;
+	added->name = name;
+	added->base = base;
+	added->files = arena_array(&c->arena, count, sizeof *files);
+	if (!added->files) {
+		c->list.count--;
+		return NULL;
+	}
+	memcpy(added->files, files, count * sizeof *files);
+	added->file_count = count;
+	added->step = step_in_name(name);
+	for (size_t i = 0; i < count; i++) {
+		const struct listed *file = &l->files.items[files[i]];
+		added->bytes += file->size;
+		if (file->mtime_ns > added->mtime_ns)
+			added->mtime_ns = file->mtime_ns;
+	}
+	struct slice text = slice_of(name);
+	added->leftover = slice_starts(text, SLICE("tmp")) || slice_starts(text, SLICE(".tmp")) ||
+		slice_ends(text, SLICE(".tmp")) || slice_ends(text, SLICE(".incomplete")) ||
+		slice_ends(text, SLICE("-tmp")) || slice_ends(text, SLICE(".part"));
+	added->profile = profile_for(added, l);
+	return added;
+}
+
+static bool is_pointer_name(const char *name)
+{
+	static const char *const names[] = {"latest", "latest.txt", "last_checkpoint", "checkpoint",
+		"latest_checkpoint", "latest_checkpoint.txt", "latest_checkpointed_iteration.txt",
+		"last_checkpoint.txt", "latest_universal"};
+
+	for (size_t i = 0; i < COUNT(names); i++)
+		if (strcmp(name, names[i]) == 0)
+			return true;
+	return false;
+}
+
+/* A pointer is a small text file, or a link, that names a checkpoint beside it. */
+static void take_pointer(struct candidates *c, const struct listing *l, const struct listed *file)
+{
+	char text[POINTER_BYTES];
+	struct source s;
+	size_t n = 0;
+
+	if (!file->regular || file->size == 0 || file->size > sizeof text ||
+		source_open(&s, l->dirfd, file->path, NULL) < 0)
+		return;
+	int status = source_read_some(&s, 0, text, sizeof text, &n, NULL);
+	source_close(&s);
+	if (status < 0)
+		return;
+	while (n > 0 && isspace((unsigned char)text[n - 1]))
+		n--;
+	struct slice target = {text, n};
+	if (n == 0 || !text_is_utf8(target) || memchr(text, '\0', n) || memchr(text, '\n', n))
+		return;
+	struct pointer *p = array_push(&c->pointers, CANDIDATES_MAX);
+	if (!p)
+		return;
+	p->file = file->path;
+	p->target = arena_strdup(&c->arena, target);
+	if (!p->target)
+		c->pointers.count--;
+}
+
+/*
+ * A name with its step number cut out, so that files of one family compare equal: "step_#.pt". Ranks stay
+ * in, so that the files of one step are gathered by the step alone.
+ */
+static bool same_family(const char *a, const char *b)
+{
+	while (*a && *b) {
+		if (isdigit((unsigned char)*a) && isdigit((unsigned char)*b)) {
+			while (isdigit((unsigned char)*a))
+				a++;
+			while (isdigit((unsigned char)*b))
+				b++;
+		} else if (*a++ != *b++) {
+			return false;
+		}
+	}
+	return *a == *b;
+}
+
+static bool has_checkpoint_extension(const char *name)
+{
+	static const char *const endings[] = {".pt", ".pth", ".ckpt", ".bin", ".pkl", ".pickle",
+		".safetensors", ".tar", ".chkpt", ".distcp"};
+	struct slice text = slice_of(name);
+
+	for (size_t i = 0; i < COUNT(endings); i++)
+		if (slice_ends(text, slice_of(endings[i])))
+			return true;
+	return false;
+}
+
+/* All files below a folder, its own and its sub-folders'. Listed files are sorted by path. */
+static size_t files_below(const struct listing *l, uint32_t dir, uint32_t *out, bool deep)
+{
+	size_t count = 0;
+
+	for (uint32_t i = 0; i < l->files.count; i++) {
+		uint32_t d = l->files.items[i].dir;
+		while (deep && d != dir && d != 0)
+			d = l->dirs.items[d].parent;
+		if (d == dir)
+			out[count++] = i;
+	}
+	return count;
+}
+
+/*
+ * A folder of single-file checkpoints: two or more files of one family that carry steps, or one such
+ * file beside others that carry none. Files with the same step belong together.
+ */
+static bool find_files(struct candidates *c, const struct listing *l, uint32_t dir, uint32_t *own,
+	size_t count)
+{
+	size_t stepped = 0, families = 0;
+	int64_t first_step = -1;
+	const char *first = NULL;
+	bool several = false;
+
+	for (size_t i = 0; i < count; i++) {
+		const char *name = l->files.items[own[i]].name;
+		int64_t step = has_checkpoint_extension(name) ? step_in_name(name) : -1;
+		if (step < 0)
+			continue;
+		stepped++;
+		if (!first) {
+			first = name;
+			first_step = step;
+		} else if (same_family(first, name) || rank_in_name(name) >= 0) {
+			several |= step != first_step;
+			families++;
+		}
+	}
+	if (!several)
+		return false;
+	uint32_t *group = arena_array(&c->arena, count, sizeof *group);
+	bool *taken = arena_array(&c->arena, count, sizeof *taken);
+	if (!group || !taken)
+		return false;
+	for (size_t i = 0; i < count; i++) {
+		const char *name = l->files.items[own[i]].name;
+		int64_t step = has_checkpoint_extension(name) ? step_in_name(name) : -1;
+		if (step < 0 || taken[i])
+			continue;
+		size_t members = 0;
+		for (size_t k = i; k < count; k++) {
+			const char *other = l->files.items[own[k]].name;
+			if (taken[k] || !has_checkpoint_extension(other) || step_in_name(other) != step)
+				continue;
+			/* Two names of one step and no rank in either are two checkpoints. */
+			if (k != i && rank_in_name(other) < 0 && rank_in_name(name) < 0)
+				continue;
+			taken[k] = true;
+			group[members++] = own[k];
+		}
+		if (!add(c, l, name, l->dirs.items[dir].path, group, members))
+			return false;
+	}
+	(void)stepped;
+	(void)families;
+	return true;
+}
+
+static int compare_candidates(const void *pa, const void *pb)
+{
+	const struct candidate *a = pa, *b = pb;
+
+	if (a->step != b->step)
+		return a->step < b->step ? -1 : 1;
+	return text_natural_compare(slice_of(a->path), slice_of(b->path));
+}
+
+int candidates_find(struct candidates *c, const struct listing *l, struct error *e)
+{
+	*c = (struct candidates){0};
+	arena_init(&c->arena, (size_t)256 << 20);
+	uint32_t *files = arena_array(&c->arena, l->files.count + 1, sizeof *files);
+	if (!files)
+		return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for a list of %zu files", l->files.count);
+
+	if (l->single) {
+		files[0] = 0;
+		if (!add(c, l, l->files.items[0].name, "", files, 1))
+			return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory");
+		c->list.items[0].path = l->root;
+		return RP_OK;
+	}
+	/* The path itself, as one checkpoint of a framework that it is surely one of. */
+	size_t own = files_below(l, 0, files, false);
+	bool family = find_files(c, l, 0, files, own);
+	if (!family && own > 0) {
+		size_t all = files_below(l, 0, files, true);
+		struct candidate *self = add(c, l, l->root, "", files, all);
+		if (!self)
+			return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory");
+		self->path = l->root;
+		const char *slash = strrchr(l->root, '/');
+		self->step = step_in_name(slash && slash[1] ? slash + 1 : l->root);
+		if (self->profile)
+			return RP_OK;
+		c->list.count--;
+	}
+	/* A root: every folder that some profile recognises, unless it lies inside one that was taken. */
+	bool *inside = arena_array(&c->arena, l->dirs.count + 1, sizeof *inside);
+	if (!inside)
+		return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory");
+	for (uint32_t d = 1; d < l->dirs.count; d++) {
+		const struct listed_dir *dir = &l->dirs.items[d];
+		if (inside[dir->parent]) {
+			inside[d] = true;
+			continue;
+		}
+		size_t count = files_below(l, d, files, false);
+		if (count == 0 && step_in_name(dir->name) < 0)
+			continue;
+		if (find_files(c, l, d, files, count)) {
+			inside[d] = true;
+			continue;
+		}
+		count = files_below(l, d, files, true);
+		struct candidate *added = add(c, l, dir->name, dir->path, files, count);
+		if (!added)
+			return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory");
+		if (!added->profile && !(added->step >= 0 && count > 0)) {
+			c->list.count--;
+			continue;
+		}
+		inside[d] = true;
+	}
+	for (uint32_t i = 0; i < l->files.count; i++)
+		if (is_pointer_name(l->files.items[i].name) && l->files.items[i].dir == 0)
+			take_pointer(c, l, &l->files.items[i]);
+	for (size_t i = 0; i < c->list.count; i++) {
+		struct candidate *k = &c->list.items[i];
+		const char *relative = *k->base && strcmp(k->name, l->dirs.items[0].name) != 0 ? k->base : "";
+		bool folder = slice_ends(slice_of(k->base), slice_of(k->name));
+		size_t length = strlen(l->root) + strlen(relative) + strlen(k->name) + 3;
+		char *path = arena_alloc(&c->arena, length);
+		if (!path)
+			return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory");
+		bool slash = slice_ends(slice_of(l->root), SLICE("/"));
+		if (folder)
+			snprintf(path, length, "%s%s%s", l->root, slash ? "" : "/", k->base);
+		else
+			snprintf(path, length, "%s%s%s%s%s", l->root, slash ? "" : "/", relative, *relative ? "/" : "", k->name);
+		k->path = path;
+	}
+	c->root = true;
+	if (c->list.count == 0)
+		return fail(e, RP_E_NOT_FOUND, ERROR_NO_OFFSET,
+			"no checkpoint found: %zu files in %zu folders, none of a known layout",
+			l->files.count, l->dirs.count);
+	qsort(c->list.items, c->list.count, sizeof *c->list.items, compare_candidates);
+	return RP_OK;
+}

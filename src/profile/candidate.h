@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Which files under a path belong together as one checkpoint. A checkpoint is a folder, or one file, or
+ * the files of a folder whose names carry one step number ("step_00040_rank1.pt"). Judged by names and
+ * sizes only; nothing is opened but the few bytes that pointers hold.
+ */
+#ifndef PROFILE_CANDIDATE_H
+#define PROFILE_CANDIDATE_H
+
+#include "state/listing.h"
+
+struct profile;
+
+struct candidate {
+	const char *path;      /* as a person would type it: root and name */
+	const char *name;      /* "checkpoint-30", "step_00040.pt" */
+	const char *base;      /* what the member paths are relative to, below the listing's root; "" or "x/y" */
+	const struct profile *profile;
+	uint32_t *files;       /* indices into the listing */
+	size_t file_count;
+	int64_t step;          /* from the name, or -1 */
+	int64_t mtime_ns;      /* newest of its files */
+	uint64_t bytes;
+	bool leftover;         /* its own name says that a save did not finish: "tmp-checkpoint-40" */
+};
+
+struct pointer {
+	const char *file;      /* relative to the root: "latest" */
+	const char *target;    /* what it says, escaped by whoever shows it */
+};
+
+struct candidates {
+	struct arena arena;
+	ARRAY(struct candidate) list; /* by step, then by name */
+	ARRAY(struct pointer) pointers;
+	bool root;             /* the path holds checkpoints rather than being one */
+};
+
+/* Find the checkpoints of a listing. RP_E_NOT_FOUND where there is none, with a word on what was seen. */
+int candidates_find(struct candidates *c, const struct listing *l, struct error *e);
+void candidates_release(struct candidates *c);
+
+/* The path of a member file relative to its checkpoint. */
+const char *candidate_member(const struct candidate *c, const struct listed *file);
+
+/*
+ * The number that a name gives for a step ("checkpoint-30", "step_00040.pt", "iter_0000010",
+ * "epoch=1-step=12.ckpt"), or -1. Numbers that mean ranks, shards or epochs are not steps.
+ */
+int64_t step_in_name(const char *name);
+
+/* The rank in a name ("rng_state_3.pth", "rank1.pt", "dp_rank_0"), or -1. */
+int32_t rank_in_name(const char *name);
+
+#endif

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What is known of a framework: how to recognise its checkpoints, where their parts are, what must differ
+ * or agree between ranks, what it does with the data on a resume. profiles.def lists them; a profile sees
+ * names and decoded values, never bytes.
+ */
+#ifndef PROFILE_PROFILE_H
+#define PROFILE_PROFILE_H
+
+#include "profile/candidate.h"
+#include "state/state.h"
+
+struct collector;
+
+/* What the framework does with the data when it resumes inside an epoch. */
+enum position_kind {
+	POSITION_UNKNOWN,    /* the script decides; nothing is known */
+	POSITION_RESTARTS,   /* the epoch's data starts again from its first batch unless a loader state is saved */
+	POSITION_RECOMPUTED, /* counted from the saved step; needs no state of its own */
+};
+
+/* How the same stream of two ranks must relate. */
+enum ranks_relation {
+	RANKS_FREE,
+	RANKS_DIFFER,
+	RANKS_AGREE,
+};
+
+/* A part that a whole checkpoint of this framework has. */
+struct part {
+	enum file_role role;
+	const char *name;      /* how the framework calls it, for messages: "optimizer.pt" */
+	bool with_weights_only; /* there even when only the model was saved */
+};
+
+struct profile {
+	const char *name;      /* "transformers" */
+	const char *title;     /* "Transformers Trainer" */
+	/* How surely the named files are a checkpoint of this framework; 0: they are not. */
+	unsigned (*recognise)(const struct candidate *c, const struct listing *l);
+	/* What a member file is for, and its rank; FILE_OTHER files are not opened. */
+	enum file_role (*classify)(const char *member, int32_t *rank);
+	/* Take what one decoded file says. */
+	void (*read)(struct collector *c, enum file_role role);
+	/* Once all files are in: what follows from several of them. */
+	void (*finish)(struct collector *c);
+
+	enum position_kind position;
+	const char *position_note;  /* what the framework does on a resume, one clause */
+	bool rng_per_rank;          /* every rank saves its streams */
+	bool schedule_counts_steps; /* the schedule's last_epoch is the optimizer step */
+	bool optimizer_counts_steps;
+	bool accumulates_on_steps;  /* checkpoints are written on optimizer steps only */
+	enum ranks_relation host_ranks, device_ranks;
+	const char *const *streams; /* owners that it uses and should save, NULL-terminated; or NULL */
+	const struct part *parts;   /* ends with a NULL name; or NULL */
+};
+
+extern const struct profile *const profiles[]; /* ends with NULL */
+
+/* The surest profile for a candidate; NULL where none recognises it. */
+const struct profile *profile_for(const struct candidate *c, const struct listing *l);
+
+/*
+ * Read a checkpoint into its state. Broken files become findings and FILE_BROKEN rows; the state holds
+ * what could be read. An error means that nothing could.
+ */
+int checkpoint_load(struct state *s, const struct candidate *c, const struct listing *l,
+	const struct limits *limits, struct findings *sink, struct error *e);
+
+#endif

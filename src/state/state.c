@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: MIT */
+#include "state/state.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/strbuf.h"
+#include "base/text.h"
+
+#define ROWS_MAX ((size_t)1 << 28)
+#define TEXT_MAX 4096u
+
+const struct fact_row fact_rows[FACT_COUNT] = {
+#define FACT(id, name, unit, flags, summary) {#id, name, unit, #flags[0], summary},
+#include "state/facts.def"
+#undef FACT
+};
+
+const char *file_role_name(enum file_role role)
+{
+	static const char *const names[FILE_ROLE_COUNT] = {
+		[FILE_OTHER] = "other",
+		[FILE_WEIGHTS] = "weights",
+		[FILE_OPTIMIZER] = "optimizer",
+		[FILE_SCHEDULER] = "scheduler",
+		[FILE_SCALER] = "scaler",
+		[FILE_RNG] = "random number state",
+		[FILE_LOADER] = "data loader state",
+		[FILE_COUNTERS] = "counters",
+		[FILE_CONFIG] = "configuration",
+		[FILE_INDEX] = "index",
+		[FILE_WHOLE] = "checkpoint",
+		[FILE_LEFTOVER] = "leftover of a save",
+	};
+	return names[role];
+}
+
+void state_init(struct state *s, const struct limits *limits)
+{
+	*s = (struct state){.path = "", .kind = ""};
+	arena_init(&s->arena, limits->memory);
+}
+
+void state_release(struct state *s)
+{
+	for (size_t i = 0; i < s->optimizers.count; i++)
+		array_release(&s->optimizers.items[i].params);
+	array_release(&s->files);
+	array_release(&s->facts);
+	array_release(&s->streams);
+	array_release(&s->optimizers);
+	array_release(&s->tensors);
+	array_release(&s->storages);
+	array_release(&s->bodies);
+	arena_release(&s->arena);
+}
+
+const char *state_text(struct state *s, struct slice text)
+{
+	const char *copy = arena_strdup(&s->arena, text);
+
+	if (!copy)
+		s->no_memory = true;
+	return copy ? copy : "";
+}
+
+const char *state_printf(struct state *s, const char *format, ...)
+{
+	char text[TEXT_MAX];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof text, format, args);
+	va_end(args);
+	return state_text(s, slice_of(text));
+}
+
+/* A new fact with everything but its value, or NULL. */
+static struct fact *add_fact(struct state *s, enum fact_key key, enum fact_type type, int32_t group,
+	struct origin from)
+{
+	struct fact *f = array_push(&s->facts, ROWS_MAX);
+
+	if (!f) {
+		s->no_memory = true;
+		return NULL;
+	}
+	f->key = (uint16_t)key;
+	f->type = (uint8_t)type;
+	f->how = (uint8_t)from.how;
+	f->rank = from.rank;
+	f->group = group;
+	f->file = from.file;
+	f->path = from.path && *from.path ? state_text(s, slice_of(from.path)) : "";
+	return f;
+}
+
+void state_add_int(struct state *s, enum fact_key key, int32_t group, int64_t value, struct origin from)
+{
+	struct fact *f = add_fact(s, key, FACT_INT, group, from);
+	if (f)
+		f->i = value;
+}
+
+void state_add_real(struct state *s, enum fact_key key, int32_t group, double value, struct origin from)
+{
+	struct fact *f = add_fact(s, key, FACT_REAL, group, from);
+	if (f)
+		f->f = value;
+}
+
+void state_add_text(struct state *s, enum fact_key key, int32_t group, struct slice value, struct origin from)
+{
+	struct fact *f = add_fact(s, key, FACT_TEXT, group, from);
+	if (f)
+		f->text = state_text(s, value);
+}
+
+void state_add_bool(struct state *s, enum fact_key key, int32_t group, bool value, struct origin from)
+{
+	struct fact *f = add_fact(s, key, FACT_BOOL, group, from);
+	if (f)
+		f->i = value;
+}
+
+bool state_add_value(struct state *s, enum fact_key key, int32_t group, struct val v, struct origin from)
+{
+	int64_t i;
+
+	if (v.kind == VAL_BOOL)
+		state_add_bool(s, key, group, v.i != 0, from);
+	else if (val_to_i64(v, &i))
+		state_add_int(s, key, group, i, from);
+	else if (v.kind == VAL_FLOAT)
+		state_add_real(s, key, group, v.f, from);
+	else if (v.kind == VAL_TEXT)
+		state_add_text(s, key, group, val_slice(v), from);
+	else
+		return false;
+	return true;
+}
+
+void state_add_stream(struct state *s, const struct rng_state *body, const char *owner, int32_t device,
+	struct origin from)
+{
+	const struct rng_state *kept = NULL;
+
+	for (size_t i = 0; i < s->bodies.count && !kept; i++)
+		if (rng_equal(s->bodies.items[i], body))
+			kept = s->bodies.items[i];
+	if (!kept) {
+		struct rng_state *copy = arena_new(&s->arena, struct rng_state);
+		struct rng_state **slot = copy ? array_push(&s->bodies, ROWS_MAX) : NULL;
+		if (!slot) {
+			s->no_memory = true;
+			return;
+		}
+		*copy = *body;
+		*slot = copy;
+		kept = copy;
+	}
+	struct stream *stream = array_push(&s->streams, ROWS_MAX);
+	if (!stream) {
+		s->no_memory = true;
+		return;
+	}
+	*stream = (struct stream){
+		.rank = from.rank,
+		.device = device,
+		.owner = state_text(s, slice_of(owner)),
+		.body = kept,
+		.file = from.file,
+		.path = state_text(s, slice_of(from.path)),
+	};
+}
+
+static int compare_int(int64_t a, int64_t b)
+{
+	return (a > b) - (a < b);
+}
+
+static int compare_facts(const void *pa, const void *pb)
+{
+	const struct fact *a = pa, *b = pb;
+	int order = compare_int(a->key, b->key);
+
+	if (order == 0)
+		order = compare_int(a->rank, b->rank);
+	if (order == 0)
+		order = compare_int(a->group, b->group);
+	/* What was read stands before what was derived, and that before what is assumed. */
+	if (order == 0)
+		order = compare_int(a->how, b->how);
+	if (order == 0)
+		order = text_natural_compare(slice_of(a->path), slice_of(b->path));
+	return order ? order : compare_int(a->file, b->file);
+}
+
+static int compare_streams(const void *pa, const void *pb)
+{
+	const struct stream *a = pa, *b = pb;
+	int order = compare_int(a->rank, b->rank);
+
+	if (order == 0)
+		order = strcmp(a->owner, b->owner);
+	if (order == 0)
+		order = compare_int(a->device, b->device);
+	return order ? order : text_natural_compare(slice_of(a->path), slice_of(b->path));
+}
+
+void state_finish(struct state *s)
+{
+	if (s->facts.count > 1)
+		qsort(s->facts.items, s->facts.count, sizeof *s->facts.items, compare_facts);
+	if (s->streams.count > 1)
+		qsort(s->streams.items, s->streams.count, sizeof *s->streams.items, compare_streams);
+}
+
+const struct fact *state_group_fact(const struct state *s, enum fact_key key, int32_t group)
+{
+	for (size_t i = 0; i < s->facts.count; i++) {
+		const struct fact *f = &s->facts.items[i];
+		if (f->key == key && f->group == group)
+			return f;
+	}
+	return NULL;
+}
+
+const struct fact *state_fact(const struct state *s, enum fact_key key)
+{
+	for (size_t i = 0; i < s->facts.count; i++)
+		if (s->facts.items[i].key == key)
+			return &s->facts.items[i];
+	return NULL;
+}
+
+bool fact_to_double(const struct fact *f, double *out)
+{
+	if (!f || f->type == FACT_TEXT)
+		return false;
+	*out = f->type == FACT_REAL ? f->f : (double)f->i;
+	return true;
+}
+
+bool state_int(const struct state *s, enum fact_key key, int64_t *out)
+{
+	const struct fact *f = state_fact(s, key);
+
+	if (!f || f->type == FACT_TEXT)
+		return false;
+	if (f->type != FACT_REAL) {
+		*out = f->i;
+		return true;
+	}
+	if (!(fabs(f->f) < 9e15) || f->f != floor(f->f))
+		return false;
+	*out = (int64_t)f->f;
+	return true;
+}
+
+bool state_real(const struct state *s, enum fact_key key, double *out)
+{
+	return fact_to_double(state_fact(s, key), out);
+}
+
+bool state_bool(const struct state *s, enum fact_key key, bool *out)
+{
+	const struct fact *f = state_fact(s, key);
+
+	if (!f || f->type != FACT_BOOL)
+		return false;
+	*out = f->i != 0;
+	return true;
+}
+
+const char *state_fact_text(const struct state *s, enum fact_key key)
+{
+	const struct fact *f = state_fact(s, key);
+	return f && f->type == FACT_TEXT ? f->text : NULL;
+}
+
+bool fact_equal(const struct fact *a, const struct fact *b)
+{
+	double x, y;
+
+	if (a->type == FACT_TEXT || b->type == FACT_TEXT)
+		return a->type == b->type && strcmp(a->text, b->text) == 0;
+	if (a->type != FACT_REAL && b->type != FACT_REAL)
+		return a->i == b->i;
+	fact_to_double(a, &x);
+	fact_to_double(b, &y);
+	return x == y || (isnan(x) && isnan(y));
+}
+
+void fact_print(struct strbuf *b, const struct fact *f)
+{
+	switch ((enum fact_type)f->type) {
+	case FACT_INT:
+		text_add_signed_count(b, f->i);
+		break;
+	case FACT_REAL:
+		text_add_rounded(b, f->f, 7);
+		break;
+	case FACT_TEXT:
+		text_add_escaped(b, slice_of(f->text), 200);
+		break;
+	case FACT_BOOL:
+		strbuf_add_text(b, f->i ? "yes" : "no");
+		break;
+	}
+}
+
+const char *state_file_path(const struct state *s, uint32_t file)
+{
+	return file < s->files.count ? s->files.items[file].path : "";
+}
+
+const char *state_whole_path(struct state *s, uint32_t file)
+{
+	const char *path = state_file_path(s, file);
+
+	if (!*path || s->single)
+		return s->path;
+	return state_printf(s, "%s/%s", s->path, path);
+}
