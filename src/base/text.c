@@ -74,11 +74,7 @@ bool text_is_utf8(struct slice text)
 	return true;
 }
 
-/*
- * Characters that a terminal obeys or that hide or reorder their neighbours. The joiners U+200C and
- * U+200D are left alone, since Persian and emoji need them.
- */
-static bool disturbs(uint32_t c)
+bool text_disturbs(uint32_t point)
 {
 	static const struct {
 		uint32_t first, last;
@@ -96,7 +92,7 @@ static bool disturbs(uint32_t c)
 	};
 
 	for (size_t i = 0; i < sizeof ranges / sizeof ranges[0]; i++)
-		if (c >= ranges[i].first && c <= ranges[i].last)
+		if (point >= ranges[i].first && point <= ranges[i].last)
 			return true;
 	return false;
 }
@@ -114,9 +110,9 @@ void text_add_escaped(struct strbuf *b, struct slice text, size_t max)
 			strbuf_add_text(b, "…");
 			return;
 		}
-		if (length == 0 || (point < 0x80 && disturbs(point)))
+		if (length == 0 || (point < 0x80 && text_disturbs(point)))
 			strbuf_printf(b, "\\x%02x", (unsigned)(uint8_t)rest.p[0]);
-		else if (disturbs(point))
+		else if (text_disturbs(point))
 			strbuf_printf(b, "\\u{%04x}", (unsigned)point);
 		else
 			strbuf_add(b, rest.p, length);
