@@ -117,6 +117,8 @@ uint32_t collect_tensor(struct collector *c, const char *name, enum tensor_role 
 	if (t->ndim)
 		memcpy(shape, t->shape, t->ndim * sizeof *shape);
 	uint32_t storage = t->storage ? storage_row(c, t->storage) : NO_FILE;
+	if (t->storage && role == TENSOR_WEIGHT)
+		c->state->on_cuda |= slice_starts(t->storage->device, SLICE("cuda"));
 	/* storage_row() may have moved nothing of `row`: it grows another table. */
 	*row = (struct state_tensor){
 		.name = state_text(c->state, slice_of(name)),
