@@ -863,3 +863,33 @@ void collect_tree(struct collector *c, struct val v)
 	if (!take_whole(c, v, &root))
 		walk(c, v, &root);
 }
+
+void collect_totals(struct collector *c)
+{
+	struct state *s = c->state;
+	struct origin derived = {.file = NO_FILE, .rank = NO_RANK, .how = HOW_DERIVED, .path = ""};
+	uint64_t parameters = 0;
+	bool *counted = calloc(s->storages.count + 1, sizeof *counted);
+
+	for (size_t i = 0; i < s->tensors.count; i++) {
+		const struct state_tensor *t = &s->tensors.items[i];
+		if (t->role != TENSOR_WEIGHT || t->rank > 0)
+			continue;
+		/* Tied weights share a storage as a whole; slices of one flat storage do not. */
+		if (t->whole && counted) {
+			if (counted[t->storage])
+				continue;
+			counted[t->storage] = true;
+		}
+		parameters += t->numel;
+	}
+	free(counted);
+	if (parameters > 0)
+		state_add_int(s, FACT_PARAMETERS, NO_GROUP, (int64_t)parameters, derived);
+	for (size_t i = 0; i < s->files.count; i++)
+		if (s->files.items[i].rank >= s->world && s->files.items[i].rank < INT32_MAX)
+			s->world = s->files.items[i].rank + 1;
+	for (size_t i = 0; i < s->streams.count; i++)
+		if (s->streams.items[i].rank >= s->world)
+			s->world = s->streams.items[i].rank + 1;
+}

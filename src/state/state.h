@@ -176,6 +176,7 @@ struct state {
 	ARRAY(struct rng_state *) bodies;
 	int32_t world;     /* ranks that the checkpoint itself shows to have existed; 0: not known */
 	int64_t mtime_ns;  /* newest of its files */
+	bool single;       /* path is the one file itself, not its folder */
 	bool no_memory;    /* a table could not grow: the state is incomplete */
 };
 
