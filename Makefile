@@ -27,7 +27,7 @@ SEES_api := $(SEES_report) api
 SEES_cli := $(SEES_api) cli
 
 # Flags. CFLAGS and LDFLAGS are the user's and come last.
-PACKAGES := libxxhash libdeflate smartcols
+PACKAGES := libxxhash libdeflate
 WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wundef -Wvla -Wformat=2 -Wcast-qual \
 	-Wwrite-strings -Wstrict-prototypes -Wmissing-prototypes -Wnull-dereference
 MODE_FLAGS_release := -O2 -g

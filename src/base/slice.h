@@ -32,12 +32,13 @@ static inline bool slice_is(struct slice a, const char *text)
 
 static inline bool slice_starts(struct slice a, struct slice prefix)
 {
-	return a.n >= prefix.n && memcmp(a.p, prefix.p, prefix.n) == 0;
+	return a.n >= prefix.n && (prefix.n == 0 || memcmp(a.p, prefix.p, prefix.n) == 0);
 }
 
 static inline bool slice_ends(struct slice a, struct slice suffix)
 {
-	return a.n >= suffix.n && memcmp(a.p + (a.n - suffix.n), suffix.p, suffix.n) == 0;
+	return a.n >= suffix.n &&
+		(suffix.n == 0 || memcmp(a.p + (a.n - suffix.n), suffix.p, suffix.n) == 0);
 }
 
 /* Order of bytes, the shorter first where one is the other's prefix. */

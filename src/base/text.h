@@ -11,7 +11,9 @@
 
 /*
  * Append text from a file so that it cannot disturb a terminal: control bytes, bad UTF-8 and marks
- * that change the direction of writing become \xNN or \u{NNNN}. At most `max` bytes of it are shown.
+ * that change the direction of writing become \xNN or \u{NNNN}. At most `max` bytes of it are shown, an
+ * ellipsis behind them says that there were more. A backslash stays as it is, so that text that went
+ * through here twice looks the same.
  */
 void text_add_escaped(struct strbuf *b, struct slice text, size_t max);
 
@@ -31,10 +33,21 @@ void text_add_double(struct strbuf *b, double v);
 /* At most `digits` significant digits, no exponent between 1e-4 and 1e6. */
 void text_add_rounded(struct strbuf *b, double v, int digits);
 
-/* The whole of `text` as a decimal number in [min, max]. False otherwise. */
+/* The whole of `text` as a decimal number in [min, max]. False otherwise, and `*out` is untouched. */
 bool text_parse_u64(struct slice text, uint64_t max, uint64_t *out);
 bool text_parse_i64(struct slice text, int64_t min, int64_t max, int64_t *out);
+
+/*
+ * The whole of `text` as the nearest double, in every locale: 1, -2.5, .5, 3e-4, and in any case nan,
+ * inf, infinity. What is too large becomes an infinity, what is too small zero.
+ */
 bool text_parse_double(struct slice text, double *out);
+
+/*
+ * The length of the UTF-8 sequence at the start of `text`, its code point in *point; 0 where there is
+ * none. Surrogates are none.
+ */
+size_t text_utf8_next(struct slice text, uint32_t *point);
 
 /* Whether `text` is whole UTF-8 without surrogates. */
 bool text_is_utf8(struct slice text);

@@ -10,7 +10,6 @@
 #include "base/strbuf.h"
 #include "base/text.h"
 
-#define MESSAGE_MAX 1000u
 #define ESCAPED_MAX 200u
 #define KEEP_DEFAULT 100u
 #define FINDINGS_MAX 1000000u
@@ -26,7 +25,7 @@ const struct verdict_row verdict_rows[VERDICT_COUNT] = {
 #define VERDICT_NONE VERDICT_COUNT
 
 const struct finding_row finding_rows[FINDING_COUNT] = {
-#define FINDING(code, id, severity, word, needs, summary, explain, confirm, remedy) \
+#define FINDING(code, id, severity, word, needs, summary, explain, confirm, remedy)                \
 	{#code, #id, SEVERITY_##severity, VERDICT_##word, needs, summary, explain, confirm, remedy},
 #include "finding/findings.def"
 #undef FINDING
@@ -67,7 +66,7 @@ void findings_release(struct findings *sink)
 static __attribute__((format(printf, 3, 0))) const char *format_text(
 	struct arena *a, size_t *lost, const char *format, va_list args)
 {
-	char text[MESSAGE_MAX];
+	char text[FINDING_MESSAGE_MAX];
 
 	vsnprintf(text, sizeof text, format, args);
 	char *copy = arena_strdup(a, slice_of(text));
@@ -76,29 +75,66 @@ static __attribute__((format(printf, 3, 0))) const char *format_text(
 	return copy ? copy : "";
 }
 
+/*
+ * The caller has filled in the finding that could not be stored. Now that its severity is known,
+ * let it take the place of a milder one of its code.
+ */
+static void settle_scratch(struct findings *sink)
+{
+	const struct finding *f = &sink->scratch;
+
+	if (!sink->scratch_used)
+		return;
+	sink->scratch_used = false;
+	if (f->severity <= sink->mildest[f->code])
+		return;
+	struct finding *mildest = NULL;
+	for (size_t i = 0; i < sink->list.count; i++) {
+		struct finding *kept = &sink->list.items[i];
+		if (kept->code == f->code && (!mildest || kept->severity < mildest->severity))
+			mildest = kept;
+	}
+	if (!mildest)
+		return;
+	if (mildest->severity < f->severity) {
+		const char *message = arena_strdup(&sink->arena, slice_of(f->message));
+		*mildest = *f;
+		mildest->message = message ? message : "";
+		sink->lost += !message;
+	} else {
+		sink->mildest[f->code] = mildest->severity; /* do not search again */
+	}
+}
+
 struct finding *finding_add(struct findings *sink, enum finding_code code, const char *format, ...)
 {
 	struct finding *f = NULL;
 
+	settle_scratch(sink);
 	if (sink->of_code[code]++ < sink->keep) {
 		f = array_push(&sink->list, FINDINGS_MAX);
 		if (!f)
 			sink->lost++;
 	}
-	if (!f)
+	if (!f) {
 		f = &sink->scratch;
+		sink->scratch_used = true;
+	}
 	*f = (struct finding){
 		.code = code,
 		.severity = finding_rows[code].severity,
-		.place = {.offset = PLACE_NO_OFFSET, .step_first = PLACE_NO_STEP, .step_last = PLACE_NO_STEP},
+		.place = {.offset = PLACE_NO_OFFSET,
+			.step_first = PLACE_NO_STEP,
+			.step_last = PLACE_NO_STEP},
 	};
-	if (f == &sink->scratch) {
-		f->message = "";
-		return f;
-	}
 	va_list args;
 	va_start(args, format);
-	f->message = format_text(&sink->arena, &sink->lost, format, args);
+	if (f == &sink->scratch) {
+		vsnprintf(sink->scratch_message, sizeof sink->scratch_message, format, args);
+		f->message = sink->scratch_message;
+	} else {
+		f->message = format_text(&sink->arena, &sink->lost, format, args);
+	}
 	va_end(args);
 	return f;
 }
@@ -117,7 +153,7 @@ const char *findings_escaped(struct findings *sink, struct slice text)
 {
 	struct strbuf b;
 
-	strbuf_init(&b, MESSAGE_MAX);
+	strbuf_init(&b, FINDING_MESSAGE_MAX);
 	text_add_escaped(&b, text, ESCAPED_MAX);
 	char *copy = arena_strdup(&sink->arena, strbuf_slice(&b));
 	strbuf_release(&b);
@@ -138,32 +174,83 @@ void finding_place(struct findings *sink, struct finding *f, const char *file, s
 		f->place.path = findings_escaped(sink, part);
 }
 
+#define COMPARE(a, b) (((a) > (b)) - ((a) < (b)))
+
 static int compare_text(const char *a, const char *b)
 {
 	return text_natural_compare(slice_of(a), slice_of(b));
 }
 
-static int compare_findings(const void *pa, const void *pb)
+static int compare_quantities(const struct quantity *a, const struct quantity *b)
 {
-	const struct finding *a = pa, *b = pb;
+	if (a->kind != b->kind)
+		return COMPARE(a->kind, b->kind);
+	switch (a->kind) {
+	case QUANTITY_COUNT:
+		return COMPARE(a->count, b->count);
+	case QUANTITY_REAL:
+		return COMPARE(a->real, b->real);
+	case QUANTITY_TEXT:
+		return compare_text(a->text, b->text);
+	case QUANTITY_NONE:
+		break;
+	}
+	return 0;
+}
 
-	if (a->severity != b->severity)
-		return a->severity < b->severity ? 1 : -1;
-	enum verdict_word wa = finding_rows[a->code].word, wb = finding_rows[b->code].word;
-	if (wa != wb)
-		return wa < wb ? -1 : 1;
-	if (a->code != b->code)
-		return a->code < b->code ? -1 : 1;
-	int order = compare_text(a->place.file, b->place.file);
-	if (order == 0)
-		order = compare_text(a->place.path, b->place.path);
-	return order ? order : compare_text(a->message, b->message);
+int finding_compare(const struct finding *a, const struct finding *b)
+{
+	const struct place *pa = &a->place, *pb = &b->place;
+	int order;
+
+	if ((order = COMPARE(b->severity, a->severity)) ||
+		(order = COMPARE(finding_rows[a->code].word, finding_rows[b->code].word)) ||
+		(order = COMPARE(a->code, b->code)) || (order = compare_text(pa->file, pb->file)) ||
+		(order = COMPARE(pa->step_first, pb->step_first)) ||
+		(order = COMPARE(pa->step_last, pb->step_last)) ||
+		(order = compare_text(pa->path, pb->path)) ||
+		(order = COMPARE(pa->offset, pb->offset)) ||
+		(order = compare_text(pa->ranks, pb->ranks)) ||
+		(order = compare_text(a->message, b->message)) ||
+		(order = compare_quantities(&a->observed, &b->observed)) ||
+		(order = compare_quantities(&a->expected, &b->expected)))
+		return order;
+	return compare_text(a->cause, b->cause);
+}
+
+static bool quantity_number(const struct quantity *q, double *v)
+{
+	if (q->kind == QUANTITY_COUNT)
+		*v = (double)q->count;
+	else if (q->kind == QUANTITY_REAL && q->real - q->real == 0) /* finite */
+		*v = q->real;
+	else
+		return false;
+	return true;
+}
+
+bool finding_ratio(const struct finding *f, double *ratio)
+{
+	double observed, expected;
+
+	if (!quantity_number(&f->observed, &observed) ||
+		!quantity_number(&f->expected, &expected) || expected == 0)
+		return false;
+	*ratio = observed / expected;
+	return true;
+}
+
+static int compare_findings(const void *a, const void *b)
+{
+	return finding_compare(a, b);
 }
 
 void findings_sort(struct findings *sink)
 {
+	settle_scratch(sink);
 	if (sink->list.count > 1)
-		qsort(sink->list.items, sink->list.count, sizeof *sink->list.items, compare_findings);
+		qsort(sink->list.items, sink->list.count, sizeof *sink->list.items,
+			compare_findings);
 }
 
 void coverage_init(struct coverage *sink)
@@ -206,13 +293,15 @@ void cover_ran(struct coverage *sink, const char *rule, const char *subject, con
 	c->unit = unit;
 	c->done = done;
 	c->total = total;
-	c->status = done == 0 && total > 0 ? COVER_NOT_CHECKED : done < total || reason ? COVER_PARTLY : COVER_RAN;
+	c->status = done == 0 && total > 0   ? COVER_NOT_CHECKED
+		    : done < total || reason ? COVER_PARTLY
+					     : COVER_RAN;
 	if (reason)
 		c->reason = arena_strdup(&sink->arena, slice_of(reason));
 }
 
-void cover_not_checked(struct coverage *sink, const char *rule, const char *subject,
-	const char *format, ...)
+void cover_not_checked(
+	struct coverage *sink, const char *rule, const char *subject, const char *format, ...)
 {
 	struct cover *c = cover_add(sink, rule, subject);
 

@@ -97,6 +97,8 @@ static inline struct quantity quantity_text(const char *text)
 	return (struct quantity){.kind = QUANTITY_TEXT, .text = text};
 }
 
+#define FINDING_MESSAGE_MAX 1000
+
 #define PLACE_NO_STEP INT64_MIN
 #define PLACE_NO_OFFSET UINT64_MAX
 
@@ -112,6 +114,7 @@ struct place {
 struct finding {
 	enum finding_code code;
 	enum severity severity;
+	bool not_ready; /* the files are still changing and time may heal it: it does not fail */
 	struct place place;
 	const char *message;  /* what is so in this case, one clause, lower case, no full stop */
 	struct quantity observed, expected;
@@ -123,7 +126,9 @@ struct finding {
 
 /*
  * Where findings go. Strings are copied into the sink. Of one code at most `keep` are stored, all are
- * counted. A sink that ran out of memory says so in `lost`: a report with lost > 0 is a failure.
+ * counted; where one that is not stored turns out worse than a stored one of its code, it takes that
+ * one's place, so that no error hides behind a hundred notes. A sink that ran out of memory says so in
+ * `lost`: a report with lost > 0 is a failure.
  */
 struct findings {
 	struct arena arena;
@@ -131,7 +136,10 @@ struct findings {
 	size_t of_code[FINDING_COUNT];
 	size_t keep;
 	size_t lost;
-	struct finding scratch; /* what finding_add returns when it cannot store */
+	struct finding scratch; /* what finding_add returned last, where that was not stored */
+	bool scratch_used;
+	char scratch_message[FINDING_MESSAGE_MAX];
+	enum severity mildest[FINDING_COUNT]; /* no stored finding of the code is milder than this */
 };
 
 void findings_init(struct findings *sink);
@@ -160,9 +168,15 @@ const char *findings_text(struct findings *sink, const char *format, ...)
 const char *findings_escaped(struct findings *sink, struct slice text);
 
 /*
- * Sort by verdict precedence of failing findings, severity, code, file, path, message: the same order
- * whatever the number of threads.
+ * The order in which findings are shown: severity, verdict precedence, code, place, message, numbers.
+ * It is total, so that it is the same whatever the number of threads. Negative where `a` comes first.
  */
+int finding_compare(const struct finding *a, const struct finding *b);
+
+/* Observed over expected, where both are numbers and the latter is not zero. */
+bool finding_ratio(const struct finding *f, double *ratio);
+
+/* Nothing more will be filled in: bring the findings into that order. */
 void findings_sort(struct findings *sink);
 
 /* Coverage: what a rule looked at. Not seeing is never passing. */

@@ -117,6 +117,8 @@ uint32_t collect_tensor(struct collector *c, const char *name, enum tensor_role 
 	if (t->ndim)
 		memcpy(shape, t->shape, t->ndim * sizeof *shape);
 	uint32_t storage = t->storage ? storage_row(c, t->storage) : NO_FILE;
+	if (t->storage && role == TENSOR_WEIGHT)
+		c->state->on_cuda |= slice_starts(t->storage->device, SLICE("cuda"));
 	/* storage_row() may have moved nothing of `row`: it grows another table. */
 	*row = (struct state_tensor){
 		.name = state_text(c->state, slice_of(name)),
@@ -862,4 +864,34 @@ void collect_tree(struct collector *c, struct val v)
 
 	if (!take_whole(c, v, &root))
 		walk(c, v, &root);
+}
+
+void collect_totals(struct collector *c)
+{
+	struct state *s = c->state;
+	struct origin derived = {.file = NO_FILE, .rank = NO_RANK, .how = HOW_DERIVED, .path = ""};
+	uint64_t parameters = 0;
+	bool *counted = calloc(s->storages.count + 1, sizeof *counted);
+
+	for (size_t i = 0; i < s->tensors.count; i++) {
+		const struct state_tensor *t = &s->tensors.items[i];
+		if (t->role != TENSOR_WEIGHT || t->rank > 0)
+			continue;
+		/* Tied weights share a storage as a whole; slices of one flat storage do not. */
+		if (t->whole && counted) {
+			if (counted[t->storage])
+				continue;
+			counted[t->storage] = true;
+		}
+		parameters += t->numel;
+	}
+	free(counted);
+	if (parameters > 0)
+		state_add_int(s, FACT_PARAMETERS, NO_GROUP, (int64_t)parameters, derived);
+	for (size_t i = 0; i < s->files.count; i++)
+		if (s->files.items[i].rank >= s->world && s->files.items[i].rank < INT32_MAX)
+			s->world = s->files.items[i].rank + 1;
+	for (size_t i = 0; i < s->streams.count; i++)
+		if (s->streams.items[i].rank >= s->world)
+			s->world = s->streams.items[i].rank + 1;
 }

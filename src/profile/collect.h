@@ -51,6 +51,12 @@ bool collect_stream(struct collector *c, struct val v, struct slice name, int32_
 /* Settings: scalars of a dict or object become CONFIG facts, known names typed facts as well. */
 void collect_config(struct collector *c, struct val v);
 
+/*
+ * What follows from all files together: the parameter count (tied weights once) and the ranks seen. Every
+ * profile's finish() calls it.
+ */
+void collect_totals(struct collector *c);
+
 /* Add a tensor at the collector's place; returns its index or NO_FILE. */
 uint32_t collect_tensor(struct collector *c, const char *name, enum tensor_role role,
 	const struct tensor *t);

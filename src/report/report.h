@@ -10,6 +10,7 @@
 
 #include "base/arena.h"
 #include "base/array.h"
+#include "audit/verdict.h"
 #include "base/strbuf.h"
 #include "finding/finding.h"
 
@@ -26,7 +27,8 @@ enum cell_tone {
 };
 
 struct report_row {
-	const char **cells; /* one per column */
+	const char **cells;            /* one per column */
+	const struct quantity *values; /* what JSON gets instead of the cells' text, or NULL */
 	enum cell_tone tone;
 };
 
@@ -55,6 +57,7 @@ struct report {
 	enum verdict_word word;
 	bool forecast;         /* WOULD- in front of the words that can carry it */
 	const char *evidence;
+	enum severity failing; /* from this severity on findings fail; SEVERITY_OK: the default, ERROR */
 	const char *summary;   /* one line: framework, parameters, step, lr; or NULL */
 	struct findings findings;
 	struct coverage coverage;
@@ -67,13 +70,34 @@ struct report {
 void report_init(struct report *r, const char *command);
 void report_release(struct report *r);
 
-/* Add an input or a table; texts are copied. NULL when memory ran out (counted in findings.lost). */
+/*
+ * Take over word, evidence and exit status of a verdict. Its texts must live as long as the report;
+ * those of the report's own findings do.
+ */
+void report_take_verdict(struct report *r, const struct verdict *v);
+
+/*
+ * Nothing more will be added: sort the findings, and turn lost ones into a failure. To be called before
+ * rendering.
+ */
+void report_finish(struct report *r);
+
+/*
+ * Add an input or a table; texts are copied. The pointer is good until the next one of its kind is
+ * added. NULL when memory ran out (counted in findings.lost).
+ */
 struct report_input *report_add_input(struct report *r, const char *path, const char *role, const char *kind);
 struct report_table *report_add_table(struct report *r, const char *name, const char *title,
 	const char *const *columns, size_t column_count);
 
-/* Add a row of column_count cells, which are copied; cells may be NULL. */
+/*
+ * Add a row of column_count cells, which are copied; cells may be NULL, and so may the table. `values`
+ * (or NULL) are what JSON shows in their place, where of a kind other than QUANTITY_NONE: "1 234" for
+ * people, 1234 for programs. The row is counted in findings.lost when memory ran out.
+ */
 void report_add_row(struct report *r, struct report_table *t, enum cell_tone tone, const char *const *cells);
+void report_add_row_values(struct report *r, struct report_table *t, enum cell_tone tone,
+	const char *const *cells, const struct quantity *values);
 
 /* A formatted text that lives as long as the report. */
 const char *report_text(struct report *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -88,7 +112,16 @@ struct render_options {
 /* The verdict word as shown: "WOULD-REPLAY" for a forecast about data, else "REPLAY". */
 const char *report_word(const struct report *r);
 
+/* The severity from which on findings fail, the default resolved. */
+enum severity report_failing(const struct report *r);
+
 void report_render_text(const struct report *r, const struct render_options *options, struct strbuf *out);
 void report_render_json(const struct report *r, struct strbuf *out);
+
+/*
+ * The JSON Schema of what report_render_json() writes, as committed in share/reprise-1.schema.json. The
+ * codes and words in it come from the tables.
+ */
+void report_render_schema(struct strbuf *out);
 
 #endif

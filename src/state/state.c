@@ -321,7 +321,7 @@ const char *state_whole_path(struct state *s, uint32_t file)
 {
 	const char *path = state_file_path(s, file);
 
-	if (!*path)
+	if (!*path || s->single)
 		return s->path;
 	return state_printf(s, "%s/%s", s->path, path);
 }

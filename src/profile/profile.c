@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT */
+/* The table of profiles, and reading a checkpoint's files one after the other into its state. */
+#include "profile/profile.h"
+
+#include <stdlib.h>
+
+#include "profile/collect.h"
+
+#define ROWS_MAX ((size_t)1 << 28)
+#define WALK_BUDGET 20000000u
+#define PATH_MAX_BYTES 4096u
+
+#define PROFILE(id) extern const struct profile profile_##id;
+#include "profile/profiles.def"
+#undef PROFILE
+
+const struct profile *const profiles[] = {
+#define PROFILE(id) &profile_##id,
+#include "profile/profiles.def"
+#undef PROFILE
+	NULL,
+};
+
+const struct profile *profile_for(const struct candidate *c, const struct listing *l)
+{
+	const struct profile *best = NULL;
+	unsigned most = 0;
+
+	for (size_t i = 0; profiles[i]; i++) {
+		unsigned bits = profiles[i]->recognise(c, l);
+		if (bits > most) {
+			most = bits;
+			best = profiles[i];
+		}
+	}
+	return best;
+}
+
+/* A file that could not be decoded: it stays in the table, so that rules can say what is missing. */
+static void mark_broken(struct state *s, struct state_file *f, const struct error *e)
+{
+	f->status = FILE_BROKEN;
+	f->error = state_text(s, slice_of(e->text));
+	f->error_offset = e->offset;
+}
+
+static void read_file(struct collector *c, const struct candidate *candidate, const struct listing *l,
+	const struct listed *listed, uint32_t index)
+{
+	struct state *s = c->state;
+	struct state_file *f = &s->files.items[index];
+	const char *name = state_whole_path(s, index);
+	struct document doc;
+	struct error e = ERROR_INIT;
+
+	if (!listed->regular) {
+		fail(&e, RP_E_UNSUPPORTED, ERROR_NO_OFFSET, "not a regular file");
+		mark_broken(s, f, &e);
+		return;
+	}
+	if (document_open(&doc, l->dirfd, listed->path, name, c->limits, c->sink, &e) < 0) {
+		mark_broken(s, f, &e);
+		return;
+	}
+	f->container = doc.container;
+	f->status = FILE_READ;
+	c->doc = &doc;
+	c->file = index;
+	c->rank = f->rank;
+	c->budget = WALK_BUDGET;
+	c->storages.count = 0;
+	strbuf_clear(&c->path);
+	candidate->profile->read(c, (enum file_role)f->role);
+	c->doc = NULL;
+	document_close(&doc);
+}
+
+int checkpoint_load(struct state *s, const struct candidate *candidate, const struct listing *l,
+	const struct limits *limits, struct findings *sink, struct error *e)
+{
+	const struct profile *profile = candidate->profile;
+
+	if (!profile)
+		return fail(e, RP_E_NOT_FOUND, ERROR_NO_OFFSET, "no file of a format that reprise reads");
+	s->path = state_text(s, slice_of(candidate->path));
+	s->single = l->single || candidate->file_count == 1;
+	s->profile = profile;
+	s->kind = profile->name;
+	s->mtime_ns = candidate->mtime_ns;
+	for (size_t i = 0; i < candidate->file_count; i++) {
+		const struct listed *listed = &l->files.items[candidate->files[i]];
+		struct state_file *f = array_push(&s->files, ROWS_MAX);
+		if (!f)
+			return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for a table of files");
+		int32_t rank = NO_RANK;
+		const char *member = candidate_member(candidate, listed);
+		*f = (struct state_file){
+			.path = state_text(s, slice_of(member)),
+			.size = listed->size,
+			.mtime_ns = listed->mtime_ns,
+			.role = (uint8_t)profile->classify(member, &rank),
+			.error_offset = ERROR_NO_OFFSET,
+		};
+		f->rank = rank;
+	}
+	struct collector c = {.state = s, .sink = sink, .limits = limits, .file = NO_FILE, .rank = NO_RANK};
+	strbuf_init(&c.path, PATH_MAX_BYTES);
+	if (candidate->step >= 0)
+		state_add_int(s, FACT_NAME_STEP, NO_GROUP, candidate->step,
+			(struct origin){.file = NO_FILE, .rank = NO_RANK, .how = HOW_NAMED});
+	size_t wanted = 0, read = 0;
+	uint32_t failed = NO_FILE;
+	for (uint32_t i = 0; i < s->files.count; i++) {
+		if (s->files.items[i].role == FILE_OTHER || s->files.items[i].role == FILE_LEFTOVER)
+			continue;
+		wanted++;
+		read_file(&c, candidate, l, &l->files.items[candidate->files[i]], i);
+		if (s->files.items[i].status == FILE_READ)
+			read++;
+		else if (failed == NO_FILE)
+			failed = i;
+	}
+	c.file = NO_FILE;
+	c.rank = NO_RANK;
+	strbuf_clear(&c.path);
+	if (profile->finish)
+		profile->finish(&c);
+	strbuf_release(&c.path);
+	array_release(&c.storages);
+	state_finish(s);
+	if (s->no_memory)
+		return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "the memory limit was reached while reading it");
+	if (wanted > 0 && read == 0)
+		return fail(e, RP_E_FORMAT, s->files.items[failed].error_offset, "%s",
+			s->files.items[failed].error);
+	return RP_OK;
+}

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Hugging Face Transformers Trainer: OUTPUT/checkpoint-<global_step>/. Source: transformers
+ * src/transformers/trainer.py (_save_checkpoint, _save_rng_state, _inner_training_loop) and
+ * trainer_callback.py (TrainerState), releases 4.6 to 5.x.
+ */
+#include <math.h>
+
+#include "profile/collect.h"
+
+static const struct {
+	const char *name;
+	enum file_role role;
+} names[] = {
+	{"trainer_state.json", FILE_COUNTERS},
+	{"training_args.bin", FILE_CONFIG},
+	{"optimizer.pt", FILE_OPTIMIZER},
+	{"optimizer.bin", FILE_OPTIMIZER},
+	{"scheduler.pt", FILE_SCHEDULER},
+	{"scaler.pt", FILE_SCALER},
+	{"rng_state.pth", FILE_RNG},
+	{"model.safetensors", FILE_WEIGHTS},
+	{"adapter_model.safetensors", FILE_WEIGHTS},
+	{"pytorch_model.bin", FILE_WEIGHTS},
+	{"adapter_model.bin", FILE_WEIGHTS},
+	{"config.json", FILE_CONFIG},
+};
+
+static enum file_role classify(const char *member, int32_t *rank)
+{
+	struct slice name = slice_of(member);
+
+	*rank = NO_RANK;
+	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+		if (slice_is(name, names[i].name))
+			return names[i].role;
+	if (slice_starts(name, SLICE("rng_state_")) && slice_ends(name, SLICE(".pth"))) {
+		*rank = rank_in_name(member);
+		return *rank >= 0 ? FILE_RNG : FILE_OTHER;
+	}
+	bool weights = slice_starts(name, SLICE("model-")) || slice_starts(name, SLICE("pytorch_model-"));
+	if (weights && (slice_ends(name, SLICE(".safetensors")) || slice_ends(name, SLICE(".bin"))))
+		return FILE_WEIGHTS;
+	if (slice_ends(name, SLICE(".index.json")))
+		return FILE_INDEX;
+	if (slice_starts(name, SLICE("tmp")) || slice_ends(name, SLICE(".tmp")))
+		return FILE_LEFTOVER;
+	return FILE_OTHER;
+}
+
+static unsigned recognise(const struct candidate *c, const struct listing *l)
+{
+	unsigned bits = 0;
+
+	if (l->single)
+		return 0;
+	for (size_t i = 0; i < c->file_count; i++) {
+		int32_t rank;
+		const char *member = candidate_member(c, &l->files.items[c->files[i]]);
+		enum file_role role = classify(member, &rank);
+		if (role == FILE_COUNTERS)
+			bits += 40;
+		else if (role == FILE_RNG || strcmp(member, "training_args.bin") == 0)
+			bits += 10;
+	}
+	/* A save that was killed before trainer_state.json still has its folder's name. */
+	const char *slash = strrchr(c->name, '/');
+	if (slice_starts(slice_of(slash ? slash + 1 : c->name), SLICE("checkpoint-")) && c->step >= 0 && bits == 0)
+		for (size_t i = 0; i < c->file_count; i++) {
+			int32_t rank;
+			if (classify(candidate_member(c, &l->files.items[c->files[i]]), &rank) != FILE_OTHER)
+				bits = 5;
+		}
+	return bits;
+}
+
+/* A JSON number or text under a key, as a fact at that path. */
+static void take(struct collector *c, struct val v, const char *name, enum fact_key key)
+{
+	struct val part = val_get(v, name);
+
+	if (part.kind == VAL_ABSENT || part.kind == VAL_NONE)
+		return;
+	size_t mark = collect_enter_name(c, name);
+	collect_fact(c, key, NO_GROUP, part);
+	collect_leave(c, mark);
+}
+
+static void read_trainer_state(struct collector *c, struct val v)
+{
+	take(c, v, "global_step", FACT_STEP);
+	take(c, v, "epoch", FACT_EPOCH);
+	take(c, v, "max_steps", FACT_MAX_STEPS);
+	take(c, v, "num_train_epochs", FACT_NUM_EPOCHS);
+	take(c, v, "train_batch_size", FACT_MICRO_BATCH);
+	/* 0 unless include_num_input_tokens_seen is set: then it says nothing. */
+	double tokens;
+	if (val_to_double(val_get(v, "num_input_tokens_seen"), &tokens) && tokens > 0)
+		take(c, v, "num_input_tokens_seen", FACT_TOKENS);
+	struct val log = val_get(v, "log_history");
+	int64_t last = -1, step;
+	for (uint64_t i = 0; i < val_count(log); i++)
+		if (val_to_i64(val_get(val_at(log, i), "step"), &step) && step > last)
+			last = step;
+	if (last >= 0) {
+		size_t mark = collect_enter_name(c, "log_history");
+		state_add_int(c->state, FACT_LOGGED_STEP, NO_GROUP, last, collect_origin(c));
+		collect_leave(c, mark);
+	}
+}
+
+static void read_config(struct collector *c, struct val v)
+{
+	struct val version = val_get(v, "transformers_version");
+
+	if (version.kind == VAL_TEXT)
+		take(c, v, "transformers_version", FACT_FRAMEWORK_VERSION);
+	collect_config(c, v);
+	/* accelerate's PartialState, pickled with the arguments, knows how many processes there were. */
+	struct val processes = val_dig(v, "distributed_state", "num_processes", NULL);
+	if (processes.kind == VAL_ABSENT)
+		processes = val_dig(v, "distributed_state", "_shared_state", "num_processes", NULL);
+	if (processes.kind == VAL_INT) {
+		size_t mark = collect_enter_name(c, "distributed_state");
+		collect_fact(c, FACT_WORLD_SIZE, NO_GROUP, processes);
+		collect_leave(c, mark);
+	}
+}
+
+static void read_part(struct collector *c, enum file_role role)
+{
+	struct val root = c->doc->root;
+
+	switch (role) {
+	case FILE_COUNTERS:
+		read_trainer_state(c, root);
+		break;
+	case FILE_CONFIG:
+		read_config(c, root);
+		break;
+	case FILE_OPTIMIZER:
+		collect_optimizer(c, root);
+		break;
+	case FILE_SCHEDULER:
+		collect_schedule(c, root);
+		break;
+	case FILE_SCALER:
+		collect_scaler(c, root);
+		break;
+	case FILE_WEIGHTS:
+		collect_weights(c, root, TENSOR_WEIGHT);
+		break;
+	case FILE_RNG:
+		collect_tree(c, root);
+		break;
+	default:
+		break;
+	}
+}
+
+/*
+ * The epoch is saved as whole epochs plus the fraction done, so that step / epoch is the length of an
+ * epoch in updates. Source: trainer.py, state.epoch = epoch + (step + 1) / steps_in_epoch.
+ */
+static void finish(struct collector *c)
+{
+	struct origin derived = {.file = NO_FILE, .rank = NO_RANK, .how = HOW_DERIVED, .path = ""};
+	struct state *s = c->state;
+	double epoch;
+	int64_t step, max_steps, epochs;
+
+	collect_totals(c);
+	if (!state_int(s, FACT_STEP, &step) || !state_real(s, FACT_EPOCH, &epoch) || !(epoch > 0) || step <= 0)
+		return;
+	double length = (double)step / epoch;
+	/* An accumulation group that the epoch's end cuts short makes the quotient slightly off. */
+	if (state_int(s, FACT_MAX_STEPS, &max_steps) && state_int(s, FACT_NUM_EPOCHS, &epochs) && epochs > 0 &&
+		max_steps % epochs == 0 && fabs(length - (double)(max_steps / epochs)) < 1.0)
+		length = (double)(max_steps / epochs);
+	if (fabs(length - round(length)) < 1e-6 * length)
+		state_add_int(s, FACT_STEPS_PER_EPOCH, NO_GROUP, (int64_t)round(length), derived);
+	else
+		state_add_real(s, FACT_STEPS_PER_EPOCH, NO_GROUP, length, derived);
+}
+
+static const char *const streams[] = {"python", "numpy", "torch cpu", NULL};
+
+static const struct part parts[] = {
+	{FILE_COUNTERS, "trainer_state.json", true},
+	{FILE_WEIGHTS, "model.safetensors", true},
+	{FILE_OPTIMIZER, "optimizer.pt", false},
+	{FILE_SCHEDULER, "scheduler.pt", false},
+	{FILE_RNG, "rng_state.pth", false},
+	{0, NULL, false},
+};
+
+const struct profile profile_transformers = {
+	.name = "transformers",
+	.title = "Transformers Trainer",
+	.recognise = recognise,
+	.classify = classify,
+	.read = read_part,
+	.finish = finish,
+	.position = POSITION_RECOMPUTED,
+	.position_note = "the Trainer skips step mod steps-per-epoch batches of the epoch's order",
+	.rng_per_rank = true,
+	.schedule_counts_steps = true,
+	.optimizer_counts_steps = true,
+	.accumulates_on_steps = true,
+	.host_ranks = RANKS_FREE,
+	.device_ranks = RANKS_FREE,
+	.streams = streams,
+	.parts = parts,
+};
