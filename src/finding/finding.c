@@ -166,8 +166,8 @@ void finding_place(struct findings *sink, struct finding *f, const char *file, s
 	uint64_t offset)
 {
 	f->place.offset = offset;
-	/* What is only counted needs no texts. */
-	if (f == &sink->scratch)
+	/* What will only be counted needs no texts. */
+	if (f == &sink->scratch && f->severity <= sink->mildest[f->code])
 		return;
 	f->place.file = findings_text(sink, "%s", file);
 	if (part.n > 0)
