@@ -75,7 +75,7 @@ static bool fact_from(struct collector *c, enum fact_key key, int32_t group, str
 /* ---- tensors ---------------------------------------------------------------------------------- */
 
 /* The state's row for a document's storage, made at its first use. */
-static uint32_t storage_row(struct collector *c, const struct storage *storage)
+static uint32_t storage_row(struct collector *c, struct storage *storage)
 {
 	while (c->storages.count <= storage->index) {
 		uint32_t *slot = array_push(&c->storages, ROWS_MAX);
@@ -93,9 +93,13 @@ static uint32_t storage_row(struct collector *c, const struct storage *storage)
 		c->state->no_memory = true;
 		return NO_FILE;
 	}
+	/* The document goes when it was looked through, so this is the moment to ask it for the place. */
+	bool readable = !storage->inline_bytes && !storage->compressed && !storage->missing;
+	if (readable)
+		readable = document_locate(c->doc, storage, c->sink, NULL) == RP_OK;
 	*s = (struct state_storage){
 		.file = c->file,
-		.offset = storage->inline_bytes || storage->compressed ? UINT64_MAX : storage->offset,
+		.offset = readable ? storage->offset : UINT64_MAX,
 		.length = storage->length,
 		.crc = storage->crc,
 		.crc_known = storage->crc_known,
@@ -117,6 +121,8 @@ uint32_t collect_tensor(struct collector *c, const char *name, enum tensor_role 
 	if (t->ndim)
 		memcpy(shape, t->shape, t->ndim * sizeof *shape);
 	uint32_t storage = t->storage ? storage_row(c, t->storage) : NO_FILE;
+	if (t->storage && role == TENSOR_WEIGHT)
+		c->state->on_cuda |= slice_starts(t->storage->device, SLICE("cuda"));
 	/* storage_row() may have moved nothing of `row`: it grows another table. */
 	*row = (struct state_tensor){
 		.name = state_text(c->state, slice_of(name)),

@@ -126,7 +126,8 @@ struct state_storage {
 	uint64_t offset, length; /* in the file; offset UINT64_MAX: bytes stood inline */
 	uint32_t crc;            /* as stored */
 	bool crc_known;
-	bool read;               /* the two below hold */
+	bool read;               /* the three below hold */
+	bool zero;               /* every byte is zero */
 	uint32_t crc_found;      /* CRC-32 of the bytes */
 	uint64_t digest[2];      /* XXH3-128 of the bytes */
 };
@@ -174,6 +175,7 @@ struct state {
 	ARRAY(struct state_tensor) tensors;
 	ARRAY(struct state_storage) storages;
 	ARRAY(struct rng_state *) bodies;
+	bool on_cuda;      /* weights were saved from a GPU */
 	int32_t world;     /* ranks that the checkpoint itself shows to have existed; 0: not known */
 	int64_t mtime_ns;  /* newest of its files */
 	bool single;       /* path is the one file itself, not its folder */

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/* How the random streams of two states relate: which pairs there are, and the relation of each. */
+#ifndef STATE_RELATE_H
+#define STATE_RELATE_H
+
+#include "rng/search.h"
+#include "state/state.h"
+
+struct stream_pair {
+	const struct stream *earlier, *later; /* one is NULL where the other state has no such stream */
+	struct rng_relation relation;         /* of pairs that have both */
+};
+
+struct stream_pairs {
+	ARRAY(struct stream_pair) list; /* in the order of the later state's streams, then the unmatched */
+};
+
+/*
+ * Pair the streams of two states by rank, owner, device and path, and relate them, all within one search
+ * budget. Distinct pairs of bodies are searched once. Seeds that the states mention (settings, torch
+ * states) are tried for generators whose state does not hold its seed.
+ */
+int streams_relate(struct stream_pairs *pairs, const struct state *earlier, const struct state *later,
+	struct rng_search *search, struct error *e);
+void stream_pairs_release(struct stream_pairs *pairs);
+
+#endif
