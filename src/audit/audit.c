@@ -6,10 +6,6 @@
 
 #include "base/strbuf.h"
 
-#define RULE(id) extern const struct rule rule_##id;
-#include "audit/rules.def"
-#undef RULE
-
 const struct rule *const rules[] = {
 #define RULE(id) &rule_##id,
 #include "audit/rules.def"

@@ -36,6 +36,9 @@ struct rule {
 };
 
 extern const struct rule *const rules[]; /* ends with NULL */
+#define RULE(id) extern const struct rule rule_##id;
+#include "audit/rules.def"
+#undef RULE
 
 /* Run every rule whose needs are met; the others leave "not checked" with the reason. */
 void audit_run(struct audit_case *c, struct findings *sink, struct coverage *cover);

@@ -213,7 +213,7 @@ static void check_shapes(struct audit_case *c, struct findings *sink, const stru
 			continue;
 		const struct state_tensor *a = &s->tensors.items[p->moment1];
 		const struct state_tensor *b = &c->previous->tensors.items[q->moment1];
-		if (a->ndim == b->ndim && (a->ndim == 0 || memcmp(a->shape, b->shape, a->ndim * sizeof *a->shape) == 0))
+		if (tensor_same_shape(a, b))
 			continue;
 		if (!example) {
 			example = a;
@@ -232,12 +232,6 @@ static void check_shapes(struct audit_case *c, struct findings *sink, const stru
 	f->expected = quantity_count((int64_t)was->numel);
 	f->unit = "elements";
 	f->cause = "optimizer state is matched to parameters by position, and the positions moved";
-}
-
-static bool same_shape(const struct state_tensor *a, const struct state_tensor *b)
-{
-	return a->ndim == b->ndim &&
-		(a->ndim == 0 || memcmp(a->shape, b->shape, a->ndim * sizeof *a->shape) == 0);
 }
 
 /*
@@ -263,7 +257,7 @@ static void check_order(struct audit_case *c, struct findings *sink, const struc
 		if (p->id != (int64_t)weight || p->moment1 == NO_FILE)
 			return;
 		const struct state_tensor *m = &s->tensors.items[p->moment1];
-		if (!same_shape(t, m)) {
+		if (!tensor_same_shape(t, m)) {
 			odd++;
 			if (!example) {
 				example = m;
@@ -589,81 +583,13 @@ const struct rule rule_scaler = {
 
 /* ---- weights ---------------------------------------------------------------------------------- */
 
-static int compare_names(const void *pa, const void *pb)
-{
-	const struct state_tensor *a = *(const struct state_tensor *const *)pa;
-	const struct state_tensor *b = *(const struct state_tensor *const *)pb;
-	int order = strcmp(a->name, b->name);
-
-	if (order == 0)
-		order = (a->rank > b->rank) - (a->rank < b->rank);
-	return order;
-}
-
-/* The weights of a state by name, in an array of `*count` that the caller frees; NULL without memory. */
-static const struct state_tensor **weights_by_name(const struct state *s, size_t *count)
-{
-	const struct state_tensor **list = calloc(s->tensors.count + 1, sizeof *list);
-
-	*count = 0;
-	for (size_t i = 0; list && i < s->tensors.count; i++)
-		if (s->tensors.items[i].role == TENSOR_WEIGHT)
-			list[(*count)++] = &s->tensors.items[i];
-	if (list && *count > 1)
-		qsort(list, *count, sizeof *list, compare_names);
-	return list;
-}
-
-struct weight_changes {
-	uint64_t both, known, same, retyped, reshaped;
-	const struct state_tensor *different, *odd, *was; /* an example of each kind of change */
-};
-
-/* O(n log n) in the number of weights; no byte is read. */
-static bool compare_weights(const struct audit_case *c, struct weight_changes *w)
-{
-	size_t na, nb;
-	const struct state_tensor **a = weights_by_name(c->previous, &na), **b = weights_by_name(c->current, &nb);
-
-	*w = (struct weight_changes){0};
-	for (size_t i = 0, k = 0; a && b && i < na && k < nb;) {
-		int order = compare_names(&a[i], &b[k]);
-		if (order != 0) {
-			order < 0 ? i++ : k++;
-			continue;
-		}
-		const struct state_tensor *x = a[i++], *y = b[k++];
-		w->both++;
-		if (x->dtype != y->dtype || !same_shape(x, y)) {
-			w->retyped += x->dtype != y->dtype;
-			w->reshaped += !same_shape(x, y);
-			if (!w->odd) {
-				w->odd = y;
-				w->was = x;
-			}
-			continue;
-		}
-		if (!x->whole || !y->whole)
-			continue;
-		int same = storage_same(&c->previous->storages.items[x->storage], &c->current->storages.items[y->storage]);
-		w->known += same >= 0;
-		w->same += same == 1;
-		if (same == 0)
-			w->different = y;
-	}
-	bool ok = a && b;
-	free(a);
-	free(b);
-	return ok;
-}
-
 static void run_tensors_change(struct audit_case *c, struct findings *sink, struct coverage *cover)
 {
 	static const char *const name = "weights-change", *const subject = "weights since the previous checkpoint";
-	struct weight_changes w;
+	struct tensor_changes w;
 	int64_t steps;
 
-	if (!compare_weights(c, &w)) {
+	if (!tensors_compare(c->previous, c->current, TENSOR_WEIGHT, &w)) {
 		sink->lost++;
 		return;
 	}
@@ -701,9 +627,9 @@ const struct rule rule_tensors_change = {
 static void run_tensor_types(struct audit_case *c, struct findings *sink, struct coverage *cover)
 {
 	static const char *const name = "weight-types", *const subject = "types and shapes of weights";
-	struct weight_changes w;
+	struct tensor_changes w;
 
-	if (!compare_weights(c, &w)) {
+	if (!tensors_compare(c->previous, c->current, TENSOR_WEIGHT, &w)) {
 		sink->lost++;
 		return;
 	}

@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 #include <xxhash.h>
 
 #include "base/source.h"
@@ -171,6 +172,12 @@ static int compare_places(const void *pa, const void *pb, void *context)
 	if (a->file != b->file)
 		return a->file < b->file ? -1 : 1;
 	return (a->offset > b->offset) - (a->offset < b->offset);
+}
+
+unsigned team_size(unsigned wanted)
+{
+	long cores = sysconf(_SC_NPROCESSORS_ONLN);
+	return wanted ? wanted : cores > 0 ? (unsigned)cores : 1;
 }
 
 #define THREADS_MAX 64

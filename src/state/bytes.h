@@ -25,6 +25,9 @@ struct byte_totals {
 int bytes_read(struct state *s, int dirfd, const char *prefix, unsigned threads, struct byte_totals *totals,
 	struct error *e);
 
+/* How many threads to read with: what the user wants, else one per core. */
+unsigned team_size(unsigned wanted);
+
 /* CRC-32 of `n` zero bytes, in O(log n): how a stored checksum proves that a tensor is all zero. */
 uint32_t crc32_of_zeros(uint64_t n);
 

@@ -24,4 +24,18 @@ int streams_relate(struct stream_pairs *pairs, const struct state *earlier, cons
 	struct rng_search *search, struct error *e);
 void stream_pairs_release(struct stream_pairs *pairs);
 
+/* How the tensors of one role differ between two states, by name and rank. */
+struct tensor_changes {
+	uint64_t both, single;       /* in both; in one only */
+	uint64_t known, same;        /* of those in both: bytes compared, and equal */
+	uint64_t retyped, reshaped, odd_count; /* another dtype, another shape, either */
+	const struct state_tensor *different, *odd, *was; /* examples, of `later`; `was` is the earlier `odd` */
+};
+
+/* O(n log n) in the tensors; no byte is read. False when memory ran out. */
+bool tensors_compare(const struct state *earlier, const struct state *later, enum tensor_role role,
+	struct tensor_changes *changes);
+
+bool tensor_same_shape(const struct state_tensor *a, const struct state_tensor *b);
+
 #endif

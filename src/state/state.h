@@ -96,7 +96,8 @@ struct state_file {
 	int32_t rank;     /* from the name, or NO_RANK */
 	uint8_t role, status;
 	const struct container *container; /* NULL until read */
-	const char *error; /* of a broken file */
+	const char *error; /* of a broken file, with its status and offset */
+	int error_status;
 	uint64_t error_offset;
 };
 
@@ -161,6 +162,12 @@ struct optimizer {
 	ARRAY(struct opt_param) params; /* those with state */
 };
 
+/* A point of the log that the checkpoint carries: the loss that was logged at a step. */
+struct log_point {
+	int64_t step;
+	double value;
+};
+
 struct profile;
 
 struct state {
@@ -175,6 +182,7 @@ struct state {
 	ARRAY(struct state_tensor) tensors;
 	ARRAY(struct state_storage) storages;
 	ARRAY(struct rng_state *) bodies;
+	ARRAY(struct log_point) log; /* by step, as found in the checkpoint itself */
 	bool on_cuda;      /* weights were saved from a GPU */
 	int32_t world;     /* ranks that the checkpoint itself shows to have existed; 0: not known */
 	int64_t mtime_ns;  /* newest of its files */
