@@ -18,6 +18,7 @@ static void compare_streams_table(struct report *r, const struct audit_case *c, 
 	for (size_t i = 0; i < c->streams.list.count; i++) {
 		const struct stream_pair *p = &c->streams.list.items[i];
 		const struct stream *s = p->later ? p->later : p->earlier;
+		const struct rng_relation *q = &p->relation;
 		bool both = p->earlier && p->later;
 		enum cell_tone tone = TONE_PLAIN;
 		if (!both || p->relation.kind == RNG_RESEEDED || p->relation.kind == RNG_BEHIND)
@@ -27,8 +28,9 @@ static void compare_streams_table(struct report *r, const struct audit_case *c, 
 		const char *cells[] = {
 			s->device >= 0 ? report_text(r, "%s:%d", s->owner, s->device) : s->owner,
 			s->rank == NO_RANK ? NULL : report_text(r, "rank %d", s->rank),
-			p->earlier ? overview_stream_state(r, p->earlier->body) : "not saved",
-			p->later ? overview_stream_state(r, p->later->body) : "not saved",
+			p->earlier ? overview_seed(r, p->earlier->body, both && q->earlier_seed_known, q->earlier_seed,
+				q->earlier_since_seed) : "not saved",
+			p->later ? overview_seed(r, p->later->body, both && q->seed_known, q->seed, q->since_seed) : "not saved",
 			both ? overview_relation(r, &p->relation, steps) : "only in one",
 			NULL,
 		};

@@ -103,33 +103,30 @@ const char *overview_relation(struct report *r, const struct rng_relation *relat
 	}
 }
 
-const char *overview_stream_state(struct report *r, const struct rng_state *body)
+const char *overview_seed(struct report *r, const struct rng_state *body, bool known, uint64_t seed,
+	uint64_t since_seed)
 {
-	if (body->algo == RNG_PHILOX)
-		return report_text(r, "seed %llu, offset %llu", (unsigned long long)body->seed,
-			(unsigned long long)body->offset);
-	if (body->algo == RNG_MT19937 && body->has_seed) {
-		uint64_t n;
-		if (rng_draws_since_seed(body, &n))
-			return report_text(r, "seed %llu, %s since", (unsigned long long)body->seed, draws(r, n));
+	if (known)
+		return report_text(r, "seed %llu, %s since", (unsigned long long)seed, draws(r, since_seed));
+	if (body->has_seed)
 		return report_text(r, "seed %llu", (unsigned long long)body->seed);
-	}
 	if (body->algo == RNG_MT19937)
-		return report_text(r, "at word %u of 624%s", body->mt.pos, body->has_gauss ? ", a Gaussian kept" : "");
-	return "";
+		return report_text(r, "seed not known, word %u of its block", body->mt.pos);
+	return "seed not known";
 }
 
-void overview_streams(struct report *r, const struct state *s)
+void overview_streams(struct report *r, const struct state *s, const struct stream_pairs *alone)
 {
 	static const char *const columns[] = {"rank", "stream", "state", "file", "path"};
 	struct report_table *t = report_add_table(r, "streams", "random streams", columns, 5);
 
 	for (size_t i = 0; i < s->streams.count; i++) {
 		const struct stream *x = &s->streams.items[i];
+		const struct rng_relation *known = &alone->list.items[i].relation;
 		const char *cells[] = {
 			x->rank == NO_RANK ? NULL : report_text(r, "rank %d", x->rank),
 			x->device >= 0 ? report_text(r, "%s:%d", x->owner, x->device) : x->owner,
-			overview_stream_state(r, x->body),
+			overview_seed(r, x->body, known->seed_known, known->seed, known->since_seed),
 			s->single ? NULL : state_file_path(s, x->file),
 			x->path,
 		};

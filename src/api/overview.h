@@ -12,12 +12,14 @@ const char *overview_line(struct report *r, const struct state *s);
 /* The input row of a state. */
 void overview_input(struct report *r, const struct state *s, const char *role);
 
-void overview_streams(struct report *r, const struct state *s);
+/* The table of a state's streams, each with what is known of its seed. */
+void overview_streams(struct report *r, const struct state *s, const struct stream_pairs *alone);
 
 /* "advanced by 120 draws (2.0 a step)": a relation in words; `steps` 0: not known. */
 const char *overview_relation(struct report *r, const struct rng_relation *relation, int64_t steps);
 
-/* "seed 42: 36 draws", "offset 4 096 of seed 42", "position 17 of its block". */
-const char *overview_stream_state(struct report *r, const struct rng_state *body);
+/* "seed 42, 36 draws since": what is known of one side of a relation. */
+const char *overview_seed(struct report *r, const struct rng_state *body, bool known, uint64_t seed,
+	uint64_t since_seed);
 
 #endif

@@ -129,17 +129,24 @@ static void show_config(struct report *r, const struct state *s)
 int show_path(struct report *r, const char *path, const struct verify_options *o, struct error *e)
 {
 	struct subject s;
+	struct stream_pairs alone = {0};
+	struct rng_search search;
 	int status = subject_open_one(&s, path, &o->limits, &r->findings, e);
 
+	rng_search_init(&search, o->limits.rng_search);
+	if (status == RP_OK)
+		status = streams_since_seed(&alone, &s.state, &search, e);
 	if (status == RP_OK) {
 		overview_input(r, &s.state, "checkpoint");
 		r->summary = overview_line(r, &s.state);
 		show_facts(r, &s.state);
-		overview_streams(r, &s.state);
+		overview_streams(r, &s.state, &alone);
 		show_optimizers(r, &s.state);
 		show_files(r, &s.state);
 		show_config(r, &s.state);
 	}
+	stream_pairs_release(&alone);
+	rng_search_release(&search);
 	subject_close(&s);
 	report_finish(r);
 	return status;

@@ -3,6 +3,7 @@
 #ifndef API_VERIFY_H
 #define API_VERIFY_H
 
+#include "base/error.h"
 #include "base/limits.h"
 #include "report/report.h"
 

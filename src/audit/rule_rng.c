@@ -320,7 +320,7 @@ static void behind_finding(struct audit_case *c, struct findings *sink, size_t a
 	const char *name = stream_name(sink, p->later), *message;
 	struct finding *f;
 
-	if (r->seed_known) {
+	if (r->seed_known && r->earlier_seed_known) {
 		message = findings_text(sink, "%s was re-seeded from %llu, %s ago, instead of restored", name,
 			(unsigned long long)r->seed, draws_text(sink, r->since_seed));
 		f = pair_finding(c, sink, at, FINDING_R104, message);

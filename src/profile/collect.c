@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/cursor.h"
 #include "value/path.h"
 
 #define ROWS_MAX ((size_t)1 << 28)
@@ -263,14 +264,18 @@ static bool take_pcg(struct collector *c, struct val v, struct slice name)
 
 	if (v.kind != VAL_DICT || !(val_is_text(kind, "PCG64") || val_is_text(kind, "PCG64DXSM")))
 		return false;
-	uint64_t state[2], inc[2];
+	uint64_t state[2], inc[2], half = 0;
+	int64_t has = 0;
 	struct rng_state decoded;
+	val_to_i64(val_get(v, "has_uint32"), &has);
+	val_to_u64(val_get(v, "uinteger"), &half);
 	struct error e = ERROR_INIT;
 	if (!int128_of(val_dig(v, "state", "state", NULL), &state[0], &state[1]) ||
 		!int128_of(val_dig(v, "state", "inc", NULL), &inc[0], &inc[1]))
 		fail(&e, RP_E_FORMAT, ERROR_NO_OFFSET, "its state and increment are no 128-bit integers");
 	else
-		rng_decode_pcg64(state[0], state[1], inc[0], inc[1], &decoded, &e);
+		rng_decode_pcg64(val_is_text(kind, "PCG64") ? RNG_LAYOUT_NUMPY_PCG64 : RNG_LAYOUT_NUMPY_PCG64DXSM, state,
+			inc, has != 0, (uint32_t)half, &decoded, &e);
 	if (e.status < 0) {
 		bad_stream(c, "numpy generator", &e);
 		return true;

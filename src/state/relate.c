@@ -63,17 +63,40 @@ static const struct stream *partner(const struct state *earlier, const struct st
 	return count == 1 ? only : NULL;
 }
 
+/* Ask for all pairs first: one walk from each start then serves every pair that it meets. */
+static int relate_all(struct stream_pairs *pairs, struct rng_search *search, const struct seeds *seeds,
+	struct error *e)
+{
+	size_t *query = calloc(pairs->list.count + 1, sizeof *query);
+	int status = query ? RP_OK : fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory to compare random streams");
+
+	for (size_t i = 0; i < pairs->list.count && status == RP_OK; i++) {
+		struct stream_pair *p = &pairs->list.items[i];
+		if (p->later)
+			status = rng_search_add(search, p->earlier ? p->earlier->body : NULL, p->later->body, seeds->items, seeds->count,
+				&query[i], e);
+	}
+	if (status == RP_OK)
+		status = rng_search_run(search, e);
+	for (size_t i = 0; i < pairs->list.count && status == RP_OK; i++) {
+		struct stream_pair *p = &pairs->list.items[i];
+		if (p->later)
+			p->relation = *rng_search_answer(search, query[i]);
+	}
+	free(query);
+	return status;
+}
+
 int streams_relate(struct stream_pairs *pairs, const struct state *earlier, const struct state *later,
 	struct rng_search *search, struct error *e)
 {
-	static const uint64_t habits[] = {0, 1, 42, 1234, 1337, 123, 12345, 3407, 2021, 2022, 2023, 2024, 2025, 2026};
 	struct seeds seeds = {.count = 0};
 
 	*pairs = (struct stream_pairs){0};
 	add_seeds_of(&seeds, later);
 	add_seeds_of(&seeds, earlier);
-	for (size_t i = 0; i < sizeof habits / sizeof habits[0]; i++)
-		add_seed(&seeds, habits[i]);
+	for (size_t i = 0; i < rng_common_seed_count; i++)
+		add_seed(&seeds, rng_common_seeds[i]);
 	bool *used = calloc(earlier->streams.count + 1, sizeof *used);
 	if (!used)
 		return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory to compare random streams");
@@ -98,6 +121,24 @@ int streams_relate(struct stream_pairs *pairs, const struct state *earlier, cons
 	free(used);
 	if (full)
 		return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory to compare random streams");
+	return relate_all(pairs, search, &seeds, e);
+}
+
+int streams_since_seed(struct stream_pairs *pairs, const struct state *state, struct rng_search *search,
+	struct error *e)
+{
+	struct seeds seeds = {.count = 0};
+
+	*pairs = (struct stream_pairs){0};
+	add_seeds_of(&seeds, state);
+	for (size_t i = 0; i < rng_common_seed_count; i++)
+		add_seed(&seeds, rng_common_seeds[i]);
+	for (size_t i = 0; i < state->streams.count; i++) {
+		struct stream_pair *p = array_push(&pairs->list, PAIRS_MAX);
+		if (!p)
+			return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory to search random streams");
+		p->later = &state->streams.items[i];
+	}
 	return relate_all(pairs, search, &seeds, e);
 }
 

@@ -22,6 +22,11 @@ struct stream_pairs {
  */
 int streams_relate(struct stream_pairs *pairs, const struct state *earlier, const struct state *later,
 	struct rng_search *search, struct error *e);
+
+/* Each stream alone: how far it is from its seed, where a seed is known or found. `earlier` is NULL. */
+int streams_since_seed(struct stream_pairs *pairs, const struct state *state, struct rng_search *search,
+	struct error *e);
+
 void stream_pairs_release(struct stream_pairs *pairs);
 
 /* How the tensors of one role differ between two states, by name and rank. */

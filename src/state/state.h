@@ -9,6 +9,7 @@
 
 #include "base/arena.h"
 #include "base/array.h"
+#include "base/strbuf.h"
 #include "container/document.h"
 #include "rng/rng.h"
 #include "state/listing.h"
