@@ -17,6 +17,12 @@
  */
 void text_add_escaped(struct strbuf *b, struct slice text, size_t max);
 
+/*
+ * Whether a terminal obeys the character, or it hides or reorders its neighbours. The joiners U+200C and
+ * U+200D are none of these, since Persian and emoji need them.
+ */
+bool text_disturbs(uint32_t point);
+
 /* Bytes with a unit: "812 B", "4.1 MB", "1.2 TB" (powers of 1000). */
 void text_add_bytes(struct strbuf *b, uint64_t bytes);
 

@@ -29,7 +29,17 @@ struct container {
 	 * place.file = d->name; when nothing usable came out, the error says why as well.
 	 */
 	int (*read)(struct document *d, struct findings *sink, struct error *e);
+	/*
+	 * Where the bytes of a storage begin that read() has left as STORAGE_NOT_LOCATED; NULL where it
+	 * leaves none. Must not change the document. `sink` may be NULL.
+	 */
+	int (*locate)(const struct document *d, const struct storage *s, struct findings *sink,
+		uint64_t *offset, struct error *e);
 };
+
+#define CONTAINER(id) extern const struct container container_##id;
+#include "container/containers.def"
+#undef CONTAINER
 
 extern const struct container *const containers[]; /* ends with NULL */
 
@@ -41,11 +51,12 @@ struct document {
 	const struct limits *limits;
 	struct val root;
 	ARRAY(struct storage *) storages;
-	uint64_t tensors;         /* tensors located */
+	uint64_t tensors;         /* arrays found in the graph */
 	ARRAY(struct klass *) classes; /* every class or function a pickle names, once each */
 	int pickle_protocol;      /* -1 where there is no pickle */
 	struct slice bytes;       /* the decoded pickle or JSON text, in the arena */
 	struct slice writer;      /* what the container says of its writer: "version 3", or empty */
+	void *archive;            /* the container's own, for locate(); in the arena */
 };
 
 /*
@@ -61,23 +72,43 @@ int document_open_bytes(struct document *d, struct slice bytes, const char *name
 
 void document_close(struct document *d);
 
-/* Only say which container a file is, from its head; NULL: none. Costs one open and one pread. */
+/*
+ * Only say which container a file is, from its head; NULL: none, or it could not be read (`e` says so
+ * then). One pread.
+ */
 const struct container *document_probe(const struct source *s, struct error *e);
 
 /* A new storage that belongs to the document; NULL when memory ran out. */
 struct storage *document_storage(struct document *d);
 
-/* Read `n` bytes at byte `at` of a storage, from the file or the graph. RP_E_UNSUPPORTED if compressed. */
+/*
+ * Find where a storage's bytes begin, once, for whoever will read it: later reads are then one pread
+ * each. What is wrong at that place goes to the sink (which may be NULL). Only the storage changes, so
+ * several threads may do this for different storages of a document.
+ */
+int document_locate(
+	const struct document *d, struct storage *s, struct findings *sink, struct error *e);
+
+/*
+ * Read `n` bytes at byte `at` of a storage, from the file or the graph. RP_E_UNSUPPORTED if compressed,
+ * RP_E_NOT_FOUND if missing. A storage that is not located costs one read more.
+ */
 int document_read(const struct document *d, const struct storage *s, uint64_t at, void *buffer,
 	size_t n, struct error *e);
 
-/* The i-th element (C order) of a tensor as a number. */
+/*
+ * The i-th element (C order) of a tensor as a number; RP_E_UNSUPPORTED where it is none (complex, bits)
+ * or does not fit, RP_E_NOT_FOUND where the tensor has no bytes (meta tensors).
+ */
 int tensor_read_double(
 	const struct document *d, const struct tensor *t, uint64_t i, double *out, struct error *e);
 int tensor_read_i64(
 	const struct document *d, const struct tensor *t, uint64_t i, int64_t *out, struct error *e);
 
-/* Copy a tensor's bytes in C order, native byte order, if they are at most `max`; *n is the length. */
+/*
+ * Copy a tensor's bytes in C order, native byte order, if they are at most `max`; *n is the length.
+ * Elements are as stored: `negative` and `conjugate` are the caller's to apply.
+ */
 int tensor_read_bytes(const struct document *d, const struct tensor *t, uint8_t *buffer, size_t max,
 	size_t *n, struct error *e);
 

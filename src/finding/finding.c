@@ -162,6 +162,18 @@ const char *findings_escaped(struct findings *sink, struct slice text)
 	return copy ? copy : "";
 }
 
+void finding_place(struct findings *sink, struct finding *f, const char *file, struct slice part,
+	uint64_t offset)
+{
+	f->place.offset = offset;
+	/* What will only be counted needs no texts. */
+	if (f == &sink->scratch && f->severity <= sink->mildest[f->code])
+		return;
+	f->place.file = findings_text(sink, "%s", file);
+	if (part.n > 0)
+		f->place.path = findings_escaped(sink, part);
+}
+
 #define COMPARE(a, b) (((a) > (b)) - ((a) < (b)))
 
 static int compare_text(const char *a, const char *b)

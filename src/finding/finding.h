@@ -14,6 +14,7 @@
 
 #include "base/arena.h"
 #include "base/array.h"
+#include "base/slice.h"
 
 enum severity {
 	SEVERITY_OK,
@@ -151,6 +152,13 @@ void findings_release(struct findings *sink);
  */
 struct finding *finding_add(struct findings *sink, enum finding_code code, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
+
+/*
+ * Say where a finding just added is: the file, the part of it (from the file: escaped; may be empty) and
+ * the byte offset or PLACE_NO_OFFSET. `file` is copied.
+ */
+void finding_place(struct findings *sink, struct finding *f, const char *file, struct slice part,
+	uint64_t offset);
 
 /* A formatted text that lives as long as the sink; "" when memory ran out (counted as lost). */
 const char *findings_text(struct findings *sink, const char *format, ...)

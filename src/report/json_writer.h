@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* A streaming JSON writer over a strbuf: commas, escapes and indentation are its business. */
+/*
+ * A streaming JSON writer over a strbuf: commas, escapes and indentation are its business. Characters
+ * that disturb a terminal (text_disturbs) are always escaped, so that the output can be looked at.
+ */
 #ifndef REPORT_JSON_WRITER_H
 #define REPORT_JSON_WRITER_H
 

@@ -21,6 +21,8 @@ struct val val_new(struct arena *a, enum val_kind kind)
 
 bool node_push(struct arena *a, struct node *n, struct val kid)
 {
+	if (n->capacity == NODE_SEALED)
+		return false;
 	if (n->count == n->capacity) {
 		if (n->capacity > UINT32_MAX / 2)
 			return false;
@@ -89,17 +91,33 @@ bool val_to_double(struct val v, double *out)
 }
 
 /*
- * The dict that holds an object's attributes: BUILD's state is a dict, or a pair (dict or None, dict of
- * slots) by the default protocol of object.__reduce_ex__.
+ * The dicts that hold an object's attributes. BUILD's state is one, or by the default protocol of
+ * object.__reduce_ex__ a pair: a dict or None, and a dict of the slots. Neither where it is anything else.
  */
-static const struct node *attributes(const struct object *o)
+static void attributes(const struct object *o, const struct node *dicts[2])
 {
-	if (o->state.kind == VAL_DICT)
-		return o->state.node;
-	if (o->state.kind == VAL_TUPLE && o->state.node->count == 2 &&
-		o->state.node->kids[0].kind == VAL_DICT)
-		return o->state.node->kids[0].node;
-	return NULL;
+	static const struct node none;
+
+	dicts[0] = dicts[1] = &none;
+	if (o->state.kind == VAL_DICT) {
+		dicts[0] = o->state.node;
+		return;
+	}
+	if (o->state.kind != VAL_TUPLE || o->state.node->count != 2)
+		return;
+	const struct val *pair = o->state.node->kids;
+	if ((pair[0].kind != VAL_DICT && pair[0].kind != VAL_NONE) || pair[1].kind != VAL_DICT)
+		return;
+	if (pair[0].kind == VAL_DICT)
+		dicts[0] = pair[0].node;
+	dicts[1] = pair[1].node;
+}
+
+/* Whether the state is a part of its own, for want of attributes in it. */
+static bool state_is_opaque(const struct object *o, const struct node *const dicts[2])
+{
+	return o->state.kind != VAL_ABSENT && o->state.kind != VAL_DICT && dicts[0]->count == 0 &&
+		dicts[1]->count == 0;
 }
 
 uint64_t val_count(struct val v)
@@ -114,9 +132,11 @@ uint64_t val_count(struct val v)
 	case VAL_DICT:
 		return v.node->count / 2;
 	case VAL_OBJECT: {
-		const struct node *attrs = attributes(v.object);
-		uint64_t state = attrs ? attrs->count / 2 : v.object->state.kind != VAL_ABSENT;
-		return v.object->dict.count / 2 + (uint64_t)v.object->list.count + state;
+		const struct object *o = v.object;
+		const struct node *dicts[2];
+		attributes(o, dicts);
+		return o->dict.count / 2 + (uint64_t)o->list.count + dicts[0]->count / 2 +
+			dicts[1]->count / 2 + state_is_opaque(o, dicts);
 	}
 	default:
 		return 0;
@@ -151,9 +171,15 @@ struct val val_part(struct val v, uint64_t i, struct val *key)
 		return o->list.kids[i];
 	}
 	i -= o->list.count;
-	const struct node *attrs = attributes(o);
-	if (!attrs)
+	const struct node *dicts[2], *attrs;
+	attributes(o, dicts);
+	if (state_is_opaque(o, dicts))
 		return o->state;
+	attrs = dicts[0];
+	if (i >= attrs->count / 2) {
+		i -= attrs->count / 2;
+		attrs = dicts[1];
+	}
 	*key = attrs->kids[2 * i];
 	return attrs->kids[2 * i + 1];
 }

@@ -33,7 +33,7 @@ enum val_kind {
 	VAL_FROZENSET,
 	VAL_CLASS,  /* a reference to a class or function by name */
 	VAL_OBJECT, /* what a call or instantiation would have made */
-	VAL_PERSISTENT, /* a persistent id that no container resolved; one kid: the id */
+	VAL_PERSISTENT, /* a persistent id; one kid: the id. n > 0 while a container has a use for it */
 	VAL_TENSOR, /* an array: located, not loaded */
 };
 
@@ -62,8 +62,10 @@ _Static_assert(sizeof(struct val) == 16, "a val is two words");
 /* Kids double in the arena as they grow. */
 struct node {
 	struct val *kids;
-	uint32_t count, capacity;
+	uint32_t count, capacity; /* capacity NODE_SEALED: finished, nothing more goes in */
 };
+
+#define NODE_SEALED UINT32_MAX
 
 struct klass {
 	struct slice module, name; /* as in the file: "torch._utils", "_rebuild_tensor_v2" */
@@ -77,6 +79,7 @@ struct object {
 	struct val state;    /* what BUILD gave, or ABSENT */
 	struct node list;    /* what APPEND gave: a list subclass */
 	struct node dict;    /* what SETITEM gave: a dict subclass, OrderedDict for one */
+	struct val meaning;  /* what a container reads it as (a TENSOR, a TUPLE), or ABSENT */
 };
 
 static inline struct val val_none(void)
@@ -117,7 +120,7 @@ static inline struct val val_tensor(struct tensor *t)
 /* A new empty container of `kind`; VAL_ABSENT when memory ran out. */
 struct val val_new(struct arena *a, enum val_kind kind);
 
-/* Append a kid. False when memory ran out or the node has 2^32 - 1 kids. */
+/* Append a kid. False when memory ran out, at 2^31 kids, and when the node is sealed. */
 bool node_push(struct arena *a, struct node *n, struct val kid);
 
 static inline bool val_is_container(struct val v)
