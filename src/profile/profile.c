@@ -41,6 +41,7 @@ static void mark_broken(struct state *s, struct state_file *f, const struct erro
 {
 	f->status = FILE_BROKEN;
 	f->error = state_text(s, slice_of(e->text));
+	f->error_status = e->status;
 	f->error_offset = e->offset;
 }
 

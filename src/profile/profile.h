@@ -50,7 +50,7 @@ struct profile {
 	bool rng_per_rank;          /* every rank saves its streams */
 	bool schedule_counts_steps; /* the schedule's last_epoch is the optimizer step */
 	bool optimizer_counts_steps;
-	bool accumulates_on_steps;  /* checkpoints are written on optimizer steps only */
+	bool picks_highest;         /* a relaunch resumes from the highest number in a name */
 	enum ranks_relation host_ranks, device_ranks;
 	const char *const *streams; /* owners that it uses and should save, NULL-terminated; or NULL */
 	const struct part *parts;   /* ends with a NULL name; or NULL */
