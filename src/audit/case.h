@@ -59,7 +59,10 @@ int64_t case_step(const struct audit_case *c);
 /* The largest step counter in the optimizer's state; false where it keeps none. */
 bool optimizer_step(const struct state *s, double *out);
 
-/* Steps from the previous to the current checkpoint; false where either is not known. */
+/*
+ * Steps taken from the previous to the current checkpoint, never negative: where the counters started again
+ * in between, those since then. False where they are not known.
+ */
 bool case_steps_between(const struct audit_case *c, int64_t *steps);
 
 /*

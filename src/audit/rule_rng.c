@@ -309,6 +309,17 @@ static const char *draws_text(struct findings *sink, uint64_t draws)
 	return text;
 }
 
+/* Whether the draws since the seed are those of the steps since the previous checkpoint, at the rate so far. */
+static bool rate_says_reseeded(const struct audit_case *c, const struct rng_relation *r)
+{
+	int64_t before, steps;
+	uint64_t left, right;
+
+	return state_int(c->previous, FACT_STEP, &before) && case_steps_between(c, &steps) && before > 0 && steps > 0 &&
+		!__builtin_mul_overflow(r->since_seed, (uint64_t)before, &left) &&
+		!__builtin_mul_overflow(r->earlier_since_seed, (uint64_t)steps, &right) && left == right;
+}
+
 /*
  * A later state that lies behind the earlier one on the path of the same seed: re-seeded, or an older state
  * was loaded. The draws that the steps since the previous checkpoint would take decide, where known.
@@ -324,7 +335,10 @@ static void behind_finding(struct audit_case *c, struct findings *sink, size_t a
 		message = findings_text(sink, "%s was re-seeded from %llu, %s ago, instead of restored", name,
 			(unsigned long long)r->seed, draws_text(sink, r->since_seed));
 		f = pair_finding(c, sink, at, FINDING_R104, message);
-		f->cause = "the process seeded its generators at the start and did not load the saved state, "
+		f->cause = rate_says_reseeded(c, r)
+			? "the steps since the previous checkpoint draw as many: the process seeded its generators at the start "
+			"and did not load the saved state"
+			: "the process seeded its generators at the start and did not load the saved state, "
 			"or it loaded an older state of the same stream";
 		f->observed = quantity_count((int64_t)r->since_seed);
 		f->expected = quantity_text(findings_text(sink, "more than %s since the same seed",
@@ -351,6 +365,34 @@ static void reseeded_finding(struct audit_case *c, struct findings *sink, size_t
 	if (p->earlier->body->has_seed)
 		f->expected = quantity_text(findings_text(sink, "seed %llu", (unsigned long long)p->earlier->body->seed));
 	f->meaning = "the resumed run drew other random numbers than the saved state would have given";
+}
+
+/*
+ * A stream that drew the same whole number at every step up to the previous checkpoint, nothing before the
+ * first, must go on at that rate. Only inside epoch 0, where no epoch's start has drawn in between.
+ */
+static void check_rate(struct audit_case *c, struct findings *sink, size_t at, int64_t steps)
+{
+	const struct stream_pair *p = &c->streams.list.items[at];
+	const struct rng_relation *r = &p->relation;
+	int64_t before, now;
+	double length;
+
+	if (!r->earlier_seed_known || r->earlier_since_seed == 0 || !state_int(c->previous, FACT_STEP, &before) ||
+		!state_int(c->current, FACT_STEP, &now) || before <= 0 || r->earlier_since_seed % (uint64_t)before != 0 ||
+		!state_real(c->current, FACT_STEPS_PER_EPOCH, &length) || (double)now > length)
+		return;
+	uint64_t rate = r->earlier_since_seed / (uint64_t)before, expected;
+	if (__builtin_mul_overflow(rate, (uint64_t)steps, &expected) || r->draws == expected)
+		return;
+	struct finding *f = pair_finding(c, sink, at, FINDING_R110,
+		findings_text(sink, "%s advanced by %s over %lld steps", stream_name(sink, p->later),
+			draws_text(sink, r->draws), (long long)steps));
+	f->observed = quantity_count((int64_t)r->draws);
+	f->expected = quantity_count((int64_t)expected);
+	f->unit = "draws";
+	f->cause = findings_text(sink, "it drew %llu a step up to the previous checkpoint", (unsigned long long)rate);
+	f->meaning = "after the resume it was not where an uninterrupted run would have had it";
 }
 
 /* Whether the model certainly draws from this stream at every step. */
@@ -406,6 +448,10 @@ static void run_rng_continues(struct audit_case *c, struct findings *sink, struc
 		case RNG_IDENTICAL:
 			if (moved)
 				unchanged_finding(c, sink, i, steps);
+			break;
+		case RNG_ADVANCED:
+			if (moved)
+				check_rate(c, sink, i, steps);
 			break;
 		case RNG_RESEEDED:
 			reseeded_finding(c, sink, i);
