@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Family R: are the random streams saved, for every rank, and do they continue? */
+#include <math.h>
 #include <stdlib.h>
 
 #include "audit/case.h"
@@ -367,32 +368,46 @@ static void reseeded_finding(struct audit_case *c, struct findings *sink, size_t
 	f->meaning = "the resumed run drew other random numbers than the saved state would have given";
 }
 
+/* The relation that the same stream had one checkpoint earlier, or NULL. */
+static const struct rng_relation *relation_before(const struct audit_case *c, const struct stream *earlier)
+{
+	for (size_t i = 0; i < c->older_streams.list.count; i++) {
+		const struct stream_pair *p = &c->older_streams.list.items[i];
+		if (p->later == earlier && p->earlier)
+			return &p->relation;
+	}
+	return NULL;
+}
+
 /*
- * A stream that drew the same whole number at every step up to the previous checkpoint, nothing before the
- * first, must go on at that rate. Only inside epoch 0, where no epoch's start has drawn in between.
+ * A stream that drew a whole number a step between the two checkpoints before must go on at that rate, as long
+ * as no epoch begins in between: an epoch's start draws too.
  */
 static void check_rate(struct audit_case *c, struct findings *sink, size_t at, int64_t steps)
 {
 	const struct stream_pair *p = &c->streams.list.items[at];
-	const struct rng_relation *r = &p->relation;
-	int64_t before, now;
-	double length;
+	const struct rng_relation *before = relation_before(c, p->earlier);
+	int64_t first, middle;
+	double length, first_epoch, last_epoch;
 
-	if (!r->earlier_seed_known || r->earlier_since_seed == 0 || !state_int(c->previous, FACT_STEP, &before) ||
-		!state_int(c->current, FACT_STEP, &now) || before <= 0 || r->earlier_since_seed % (uint64_t)before != 0 ||
-		!state_real(c->current, FACT_STEPS_PER_EPOCH, &length) || (double)now > length)
+	if (!before || before->kind != RNG_ADVANCED || !state_int(c->older, FACT_STEP, &first) ||
+		!state_int(c->previous, FACT_STEP, &middle) || middle <= first ||
+		!state_real(c->current, FACT_STEPS_PER_EPOCH, &length) || !state_real(c->older, FACT_EPOCH, &first_epoch) ||
+		!state_real(c->current, FACT_EPOCH, &last_epoch) || floor(first_epoch) != floor(last_epoch))
 		return;
-	uint64_t rate = r->earlier_since_seed / (uint64_t)before, expected;
-	if (__builtin_mul_overflow(rate, (uint64_t)steps, &expected) || r->draws == expected)
+	uint64_t rate = before->draws / (uint64_t)(middle - first), expected;
+	if (rate == 0 || before->draws % (uint64_t)(middle - first) != 0 ||
+		__builtin_mul_overflow(rate, (uint64_t)steps, &expected) || p->relation.draws == expected)
 		return;
 	struct finding *f = pair_finding(c, sink, at, FINDING_R110,
 		findings_text(sink, "%s advanced by %s over %lld steps", stream_name(sink, p->later),
-			draws_text(sink, r->draws), (long long)steps));
-	f->observed = quantity_count((int64_t)r->draws);
+			draws_text(sink, p->relation.draws), (long long)steps));
+	f->observed = quantity_count((int64_t)p->relation.draws);
 	f->expected = quantity_count((int64_t)expected);
 	f->unit = "draws";
-	f->cause = findings_text(sink, "it drew %llu a step up to the previous checkpoint", (unsigned long long)rate);
-	f->meaning = "after the resume it was not where an uninterrupted run would have had it";
+	f->cause = findings_text(sink, "it drew %llu a step from step %lld to %lld", (unsigned long long)rate,
+		(long long)first, (long long)middle);
+	f->meaning = "after the resume it is not where an uninterrupted run would have it";
 }
 
 /* Whether the model certainly draws from this stream at every step. */
