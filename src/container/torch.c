@@ -300,10 +300,11 @@ static int read_archive(
 	if (status < 0)
 		return status;
 	/* As torch does: the top folder is that of the first entry. */
+	t->top = (struct slice){"", 0};
 	if (t->zip.count > 0) {
 		struct slice first = t->zip.entries[0].name;
 		size_t slash = slice_find(first, SLICE("/"));
-		t->top = (struct slice){first.p, slash == SIZE_MAX ? 0 : slash + 1};
+		t->top = (struct slice){first.n ? first.p : "", slash == SIZE_MAX ? 0 : slash + 1};
 	}
 	struct zip_entry *object = record(t, "data.pkl");
 	if (!object || t->top.n == 0 || record(t, "constants.pkl"))

@@ -27,10 +27,10 @@ static const struct slice magic_long = {"L119547037146038801333356L\n.", 28};
 bool torch_legacy_magic(struct slice head)
 {
 	/* Protocol 4 and later put a frame of 9 bytes between PROTO and the number. */
-	for (size_t at = 2; at <= 11 && at <= head.n; at += 9)
-		if (head.p[0] == '\x80' &&
-			slice_starts((struct slice){head.p + at, head.n - at}, magic_long1))
-			return true;
+	size_t at = head.n > 2 && head.p[2] == '\x95' ? 11 : 2;
+	if (at <= head.n && head.p[0] == '\x80' &&
+		slice_starts((struct slice){head.p + at, head.n - at}, magic_long1))
+		return true;
 	return slice_starts(head, magic_long);
 }
 

@@ -13,6 +13,7 @@
 
 #define POINTER_BYTES 4096u
 #define CANDIDATES_MAX 1000000u
+#define SURE_BITS 10u /* a framework's own file names, not just an extension */
 
 /* Words in front of a number, the nearest first. Words that are not listed leave the number unnamed. */
 static const char *const step_words[] = {"step", "checkpoint", "ckpt", "iter", "iteration", "global_step", "ba", "it", "update", "steps"};
@@ -106,14 +107,15 @@ const char *candidate_member(const struct candidate *c, const struct listed *fil
 }
 
 static struct candidate *add(struct candidates *c, const struct listing *l, const char *name,
-	const char *base, const uint32_t *files, size_t count)
+	uint32_t dir, const uint32_t *files, size_t count)
 {
 	struct candidate *added = array_push(&c->list, CANDIDATES_MAX);
 
 	if (!added)
 		return NULL;
 	added->name = name;
-	added->base = base;
+	added->dir = dir;
+	added->base = l->dirs.count ? l->dirs.items[dir].path : "";
 	added->files = arena_array(&c->arena, count, sizeof *files);
 	if (!added->files) {
 		c->list.count--;
@@ -132,7 +134,7 @@ static struct candidate *add(struct candidates *c, const struct listing *l, cons
 	added->leftover = slice_starts(text, SLICE("tmp")) || slice_starts(text, SLICE(".tmp")) ||
 		slice_ends(text, SLICE(".tmp")) || slice_ends(text, SLICE(".incomplete")) ||
 		slice_ends(text, SLICE("-tmp")) || slice_ends(text, SLICE(".part"));
-	added->profile = profile_for(added, l);
+	profile_bits(added, l, &added->profile);
 	return added;
 }
 
@@ -222,60 +224,57 @@ static size_t files_below(const struct listing *l, uint32_t dir, uint32_t *out, 
 	return count;
 }
 
-/*
- * A folder of single-file checkpoints: two or more files of one family that carry steps, or one such
- * file beside others that carry none. Files with the same step belong together.
- */
-static bool find_files(struct candidates *c, const struct listing *l, uint32_t dir, uint32_t *own,
-	size_t count)
+/* The step in the name of a file that may be a checkpoint, or -1. */
+static int64_t file_step(const struct listed *file)
 {
-	size_t stepped = 0, families = 0;
-	int64_t first_step = -1;
-	const char *first = NULL;
-	bool several = false;
+	return has_checkpoint_extension(file->name) ? step_in_name(file->name) : -1;
+}
+
+/* Two files of one family with different steps make a folder a root of single-file checkpoints. */
+static bool holds_family(const struct listing *l, const uint32_t *own, size_t count)
+{
+	const struct listed *first = NULL;
 
 	for (size_t i = 0; i < count; i++) {
-		const char *name = l->files.items[own[i]].name;
-		int64_t step = has_checkpoint_extension(name) ? step_in_name(name) : -1;
-		if (step < 0)
+		const struct listed *file = &l->files.items[own[i]];
+		if (file_step(file) < 0)
 			continue;
-		stepped++;
-		if (!first) {
-			first = name;
-			first_step = step;
-		} else if (same_family(first, name) || rank_in_name(name) >= 0) {
-			several |= step != first_step;
-			families++;
-		}
+		if (!first)
+			first = file;
+		else if (same_family(first->name, file->name) && file_step(first) != file_step(file))
+			return true;
 	}
-	if (!several)
-		return false;
+	return false;
+}
+
+/*
+ * The single-file checkpoints of a folder, one candidate a step. Files that share a step are one checkpoint
+ * if their names tell ranks apart, else each is one of its own. O(files^2) in one folder at the worst.
+ */
+static bool add_family(struct candidates *c, const struct listing *l, uint32_t dir, const uint32_t *own,
+	size_t count)
+{
 	uint32_t *group = arena_array(&c->arena, count, sizeof *group);
 	bool *taken = arena_array(&c->arena, count, sizeof *taken);
-	if (!group || !taken)
-		return false;
-	for (size_t i = 0; i < count; i++) {
-		const char *name = l->files.items[own[i]].name;
-		int64_t step = has_checkpoint_extension(name) ? step_in_name(name) : -1;
+
+	for (size_t i = 0; group && taken && i < count; i++) {
+		const struct listed *file = &l->files.items[own[i]];
+		int64_t step = file_step(file);
+		size_t members = 0;
 		if (step < 0 || taken[i])
 			continue;
-		size_t members = 0;
 		for (size_t k = i; k < count; k++) {
-			const char *other = l->files.items[own[k]].name;
-			if (taken[k] || !has_checkpoint_extension(other) || step_in_name(other) != step)
-				continue;
-			/* Two names of one step and no rank in either are two checkpoints. */
-			if (k != i && rank_in_name(other) < 0 && rank_in_name(name) < 0)
+			const struct listed *other = &l->files.items[own[k]];
+			bool ranked = rank_in_name(other->name) >= 0 || rank_in_name(file->name) >= 0;
+			if (taken[k] || file_step(other) != step || (k != i && !ranked))
 				continue;
 			taken[k] = true;
 			group[members++] = own[k];
 		}
-		if (!add(c, l, name, l->dirs.items[dir].path, group, members))
+		if (!add(c, l, file->name, dir, group, members))
 			return false;
 	}
-	(void)stepped;
-	(void)families;
-	return true;
+	return group && taken;
 }
 
 static int compare_candidates(const void *pa, const void *pb)
@@ -287,6 +286,100 @@ static int compare_candidates(const void *pa, const void *pb)
 	return text_natural_compare(slice_of(a->path), slice_of(b->path));
 }
 
+/* Give each candidate the path that a person would type, and the folder it lies in. */
+static bool name_paths(struct candidates *c, const struct listing *l)
+{
+	const char *slash = slice_ends(slice_of(l->root), SLICE("/")) ? "" : "/";
+
+	for (size_t i = 0; i < c->list.count; i++) {
+		struct candidate *k = &c->list.items[i];
+		const struct listed_dir *dir = &l->dirs.items[k->dir];
+		if (k->is_dir) {
+			k->path = arena_printf(&c->arena, "%s%s%s", l->root, slash, dir->path);
+			k->folder = l->dirs.items[dir->parent].path;
+		} else {
+			k->path = arena_printf(&c->arena, "%s%s%s%s%s", l->root, slash, dir->path, *dir->path ? "/" : "",
+				k->name);
+			k->folder = dir->path;
+		}
+		if (!k->path)
+			return false;
+	}
+	return true;
+}
+
+/* The path itself as one checkpoint: a file, or a folder that a profile knows. */
+static bool find_self(struct candidates *c, const struct listing *l, uint32_t *files)
+{
+	size_t count = l->single ? 1 : files_below(l, 0, files, true);
+	const char *name = l->single ? l->files.items[0].name : l->dirs.items[0].name;
+
+	files[0] = l->single ? 0 : files[0];
+	struct candidate *self = add(c, l, name, 0, files, count);
+	if (!self)
+		return false;
+	self->path = l->root;
+	self->is_dir = !l->single;
+	self->folder = "";
+	if (self->profile)
+		return true;
+	c->list.count--;
+	return false;
+}
+
+/*
+ * Whether the folder is one checkpoint rather than a root: some profile knows it by its own files, and it is
+ * neither a family of single-file checkpoints nor the parent of folders with steps in their names. A Trainer's
+ * output folder holds the final model beside the checkpoints; DeepSpeed puts global_step30 into checkpoint-30.
+ */
+static bool is_checkpoint(const struct listing *l, uint32_t *files)
+{
+	size_t own = files_below(l, 0, files, false);
+	struct candidate self = {.name = l->dirs.items[0].name, .base = "", .files = files, .file_count = own};
+	bool parent = false;
+
+	if (own == 0 || holds_family(l, files, own))
+		return false;
+	self.step = step_in_name(self.name);
+	unsigned bits = profile_bits(&self, l, &self.profile);
+	for (uint32_t d = 1; d < l->dirs.count; d++)
+		parent = parent || (l->dirs.items[d].parent == 0 && step_in_name(l->dirs.items[d].name) >= 0);
+	return bits >= SURE_BITS || (bits > 0 && !parent);
+}
+
+/* A root: every folder that some profile knows or that has a step's name, outermost first. */
+static bool find_below(struct candidates *c, const struct listing *l, uint32_t *files)
+{
+	bool *inside = arena_array(&c->arena, l->dirs.count + 1, sizeof *inside);
+
+	for (uint32_t d = 0; inside && d < l->dirs.count; d++) {
+		const struct listed_dir *dir = &l->dirs.items[d];
+		if (d > 0 && inside[dir->parent]) {
+			inside[d] = true;
+			continue;
+		}
+		size_t count = files_below(l, d, files, false);
+		if (holds_family(l, files, count)) {
+			if (!add_family(c, l, d, files, count))
+				return false;
+			inside[d] = d > 0;
+			continue;
+		}
+		if (d == 0 || (count == 0 && step_in_name(dir->name) < 0))
+			continue;
+		count = files_below(l, d, files, true);
+		struct candidate *added = add(c, l, dir->name, d, files, count);
+		if (!added)
+			return false;
+		added->is_dir = true;
+		if (added->profile)
+			inside[d] = true;
+		else
+			c->list.count--;
+	}
+	return inside != NULL;
+}
+
 int candidates_find(struct candidates *c, const struct listing *l, struct error *e)
 {
 	*c = (struct candidates){0};
@@ -294,78 +387,20 @@ int candidates_find(struct candidates *c, const struct listing *l, struct error 
 	uint32_t *files = arena_array(&c->arena, l->files.count + 1, sizeof *files);
 	if (!files)
 		return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for a list of %zu files", l->files.count);
-
-	if (l->single) {
-		files[0] = 0;
-		if (!add(c, l, l->files.items[0].name, "", files, 1))
-			return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory");
-		c->list.items[0].path = l->root;
-		return RP_OK;
-	}
-	/* The path itself, as one checkpoint of a framework that it is surely one of. */
-	size_t own = files_below(l, 0, files, false);
-	bool family = find_files(c, l, 0, files, own);
-	if (!family && own > 0) {
-		size_t all = files_below(l, 0, files, true);
-		struct candidate *self = add(c, l, l->root, "", files, all);
-		if (!self)
-			return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory");
-		self->path = l->root;
-		const char *slash = strrchr(l->root, '/');
-		self->step = step_in_name(slash && slash[1] ? slash + 1 : l->root);
-		if (self->profile)
+	if (l->single || is_checkpoint(l, files)) {
+		if (find_self(c, l, files))
 			return RP_OK;
-		c->list.count--;
-	}
-	/* A root: every folder that some profile recognises, unless it lies inside one that was taken. */
-	bool *inside = arena_array(&c->arena, l->dirs.count + 1, sizeof *inside);
-	if (!inside)
 		return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory");
-	for (uint32_t d = 1; d < l->dirs.count; d++) {
-		const struct listed_dir *dir = &l->dirs.items[d];
-		if (inside[dir->parent]) {
-			inside[d] = true;
-			continue;
-		}
-		size_t count = files_below(l, d, files, false);
-		if (count == 0 && step_in_name(dir->name) < 0)
-			continue;
-		if (find_files(c, l, d, files, count)) {
-			inside[d] = true;
-			continue;
-		}
-		count = files_below(l, d, files, true);
-		struct candidate *added = add(c, l, dir->name, dir->path, files, count);
-		if (!added)
-			return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory");
-		if (!added->profile && !(added->step >= 0 && count > 0)) {
-			c->list.count--;
-			continue;
-		}
-		inside[d] = true;
-	}
-	for (uint32_t i = 0; i < l->files.count; i++)
-		if (is_pointer_name(l->files.items[i].name) && l->files.items[i].dir == 0)
-			take_pointer(c, l, &l->files.items[i]);
-	for (size_t i = 0; i < c->list.count; i++) {
-		struct candidate *k = &c->list.items[i];
-		const char *relative = *k->base && strcmp(k->name, l->dirs.items[0].name) != 0 ? k->base : "";
-		bool folder = slice_ends(slice_of(k->base), slice_of(k->name));
-		size_t length = strlen(l->root) + strlen(relative) + strlen(k->name) + 3;
-		char *path = arena_alloc(&c->arena, length);
-		if (!path)
-			return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory");
-		bool slash = slice_ends(slice_of(l->root), SLICE("/"));
-		if (folder)
-			snprintf(path, length, "%s%s%s", l->root, slash ? "" : "/", k->base);
-		else
-			snprintf(path, length, "%s%s%s%s%s", l->root, slash ? "" : "/", relative, *relative ? "/" : "", k->name);
-		k->path = path;
 	}
 	c->root = true;
+	if (!find_below(c, l, files) || !name_paths(c, l))
+		return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for a list of checkpoints");
+	for (uint32_t i = 0; i < l->files.count; i++)
+		if (l->files.items[i].dir == 0 && is_pointer_name(l->files.items[i].name))
+			take_pointer(c, l, &l->files.items[i]);
 	if (c->list.count == 0)
 		return fail(e, RP_E_NOT_FOUND, ERROR_NO_OFFSET,
-			"no checkpoint found: %zu files in %zu folders, none of a known layout",
+			"no checkpoint found: %zu files in %zu folders, none of a layout that reprise knows",
 			l->files.count, l->dirs.count);
 	qsort(c->list.items, c->list.count, sizeof *c->list.items, compare_candidates);
 	return RP_OK;

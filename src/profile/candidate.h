@@ -14,7 +14,10 @@ struct profile;
 struct candidate {
 	const char *path;      /* as a person would type it: root and name */
 	const char *name;      /* "checkpoint-30", "step_00040.pt" */
-	const char *base;      /* what the member paths are relative to, below the listing's root; "" or "x/y" */
+	const char *base;      /* what the member paths are relative to, below the listing's root: "" or "x/y" */
+	const char *folder;    /* the folder that it lies in, below the listing's root: runs are told apart by it */
+	uint32_t dir;          /* index of base in the listing */
+	bool is_dir;           /* a folder is the checkpoint, rather than files in it */
 	const struct profile *profile;
 	uint32_t *files;       /* indices into the listing */
 	size_t file_count;

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/cursor.h"
 #include "value/path.h"
 
 #define ROWS_MAX ((size_t)1 << 28)
@@ -75,7 +76,7 @@ static bool fact_from(struct collector *c, enum fact_key key, int32_t group, str
 /* ---- tensors ---------------------------------------------------------------------------------- */
 
 /* The state's row for a document's storage, made at its first use. */
-static uint32_t storage_row(struct collector *c, const struct storage *storage)
+static uint32_t storage_row(struct collector *c, struct storage *storage)
 {
 	while (c->storages.count <= storage->index) {
 		uint32_t *slot = array_push(&c->storages, ROWS_MAX);
@@ -93,9 +94,13 @@ static uint32_t storage_row(struct collector *c, const struct storage *storage)
 		c->state->no_memory = true;
 		return NO_FILE;
 	}
+	/* The document goes when it was looked through, so this is the moment to ask it for the place. */
+	bool readable = !storage->inline_bytes && !storage->compressed && !storage->missing;
+	if (readable)
+		readable = document_locate(c->doc, storage, c->sink, NULL) == RP_OK;
 	*s = (struct state_storage){
 		.file = c->file,
-		.offset = storage->inline_bytes || storage->compressed ? UINT64_MAX : storage->offset,
+		.offset = readable ? storage->offset : UINT64_MAX,
 		.length = storage->length,
 		.crc = storage->crc,
 		.crc_known = storage->crc_known,
@@ -117,6 +122,8 @@ uint32_t collect_tensor(struct collector *c, const char *name, enum tensor_role 
 	if (t->ndim)
 		memcpy(shape, t->shape, t->ndim * sizeof *shape);
 	uint32_t storage = t->storage ? storage_row(c, t->storage) : NO_FILE;
+	if (t->storage && role == TENSOR_WEIGHT)
+		c->state->on_cuda |= slice_starts(t->storage->device, SLICE("cuda"));
 	/* storage_row() may have moved nothing of `row`: it grows another table. */
 	*row = (struct state_tensor){
 		.name = state_text(c->state, slice_of(name)),
@@ -257,14 +264,18 @@ static bool take_pcg(struct collector *c, struct val v, struct slice name)
 
 	if (v.kind != VAL_DICT || !(val_is_text(kind, "PCG64") || val_is_text(kind, "PCG64DXSM")))
 		return false;
-	uint64_t state[2], inc[2];
+	uint64_t state[2], inc[2], half = 0;
+	int64_t has = 0;
 	struct rng_state decoded;
+	val_to_i64(val_get(v, "has_uint32"), &has);
+	val_to_u64(val_get(v, "uinteger"), &half);
 	struct error e = ERROR_INIT;
 	if (!int128_of(val_dig(v, "state", "state", NULL), &state[0], &state[1]) ||
 		!int128_of(val_dig(v, "state", "inc", NULL), &inc[0], &inc[1]))
 		fail(&e, RP_E_FORMAT, ERROR_NO_OFFSET, "its state and increment are no 128-bit integers");
 	else
-		rng_decode_pcg64(state[0], state[1], inc[0], inc[1], &decoded, &e);
+		rng_decode_pcg64(val_is_text(kind, "PCG64") ? RNG_LAYOUT_NUMPY_PCG64 : RNG_LAYOUT_NUMPY_PCG64DXSM, state,
+			inc, has != 0, (uint32_t)half, &decoded, &e);
 	if (e.status < 0) {
 		bad_stream(c, "numpy generator", &e);
 		return true;
@@ -567,6 +578,7 @@ bool collect_scaler(struct collector *c, struct val v)
 		return false;
 	fact_from(c, FACT_SCALE, NO_GROUP, v, "scale");
 	fact_from(c, FACT_SCALE_TRACKER, NO_GROUP, v, "_growth_tracker");
+	fact_from(c, FACT_SCALE_INTERVAL, NO_GROUP, v, "growth_interval");
 	return true;
 }
 
@@ -864,6 +876,25 @@ void collect_tree(struct collector *c, struct val v)
 		walk(c, v, &root);
 }
 
+/*
+ * Updates in an epoch, where the settings give the data set and the batch and divide evenly: whether a script
+ * drops or keeps a remainder is not known.
+ */
+static void derive_epoch_length(struct state *s, struct origin derived)
+{
+	int64_t size, batch, accumulation = 1, world = 1, total;
+
+	if (state_fact(s, FACT_STEPS_PER_EPOCH) || !state_int(s, FACT_DATASET_SIZE, &size) ||
+		!state_int(s, FACT_MICRO_BATCH, &batch) || size <= 0 || batch <= 0)
+		return;
+	state_int(s, FACT_ACCUMULATION, &accumulation);
+	state_int(s, FACT_WORLD_SIZE, &world);
+	if (accumulation < 1 || world < 1 || __builtin_mul_overflow(batch, accumulation, &total) ||
+		__builtin_mul_overflow(total, world, &total) || size % total != 0)
+		return;
+	state_add_int(s, FACT_STEPS_PER_EPOCH, NO_GROUP, size / total, derived);
+}
+
 void collect_totals(struct collector *c)
 {
 	struct state *s = c->state;
@@ -884,6 +915,7 @@ void collect_totals(struct collector *c)
 		parameters += t->numel;
 	}
 	free(counted);
+	derive_epoch_length(s, derived);
 	if (parameters > 0)
 		state_add_int(s, FACT_PARAMETERS, NO_GROUP, (int64_t)parameters, derived);
 	for (size_t i = 0; i < s->files.count; i++)

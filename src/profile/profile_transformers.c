@@ -8,6 +8,8 @@
 
 #include "profile/collect.h"
 
+#define LOG_MAX ((size_t)1 << 24)
+
 static const struct {
 	const char *name;
 	enum file_role role;
@@ -86,6 +88,34 @@ static void take(struct collector *c, struct val v, const char *name, enum fact_
 	collect_leave(c, mark);
 }
 
+/* Entries with "loss" are training's; evaluation and the final summary have other keys. */
+static void read_log(struct collector *c, struct val log)
+{
+	int64_t last = -1, step;
+	double loss;
+
+	for (uint64_t i = 0; i < val_count(log); i++) {
+		struct val entry = val_at(log, i);
+		if (!val_to_i64(val_get(entry, "step"), &step))
+			continue;
+		if (step > last)
+			last = step;
+		if (!val_to_double(val_get(entry, "loss"), &loss))
+			continue;
+		struct log_point *p = array_push(&c->state->log, LOG_MAX);
+		if (!p) {
+			c->state->no_memory = true;
+			return;
+		}
+		*p = (struct log_point){.step = step, .value = loss};
+	}
+	if (last < 0)
+		return;
+	size_t mark = collect_enter_name(c, "log_history");
+	state_add_int(c->state, FACT_LOGGED_STEP, NO_GROUP, last, collect_origin(c));
+	collect_leave(c, mark);
+}
+
 static void read_trainer_state(struct collector *c, struct val v)
 {
 	take(c, v, "global_step", FACT_STEP);
@@ -97,16 +127,7 @@ static void read_trainer_state(struct collector *c, struct val v)
 	double tokens;
 	if (val_to_double(val_get(v, "num_input_tokens_seen"), &tokens) && tokens > 0)
 		take(c, v, "num_input_tokens_seen", FACT_TOKENS);
-	struct val log = val_get(v, "log_history");
-	int64_t last = -1, step;
-	for (uint64_t i = 0; i < val_count(log); i++)
-		if (val_to_i64(val_get(val_at(log, i), "step"), &step) && step > last)
-			last = step;
-	if (last >= 0) {
-		size_t mark = collect_enter_name(c, "log_history");
-		state_add_int(c->state, FACT_LOGGED_STEP, NO_GROUP, last, collect_origin(c));
-		collect_leave(c, mark);
-	}
+	read_log(c, val_get(v, "log_history"));
 }
 
 static void read_config(struct collector *c, struct val v)
@@ -173,9 +194,12 @@ static void finish(struct collector *c)
 	if (!state_int(s, FACT_STEP, &step) || !state_real(s, FACT_EPOCH, &epoch) || !(epoch > 0) || step <= 0)
 		return;
 	double length = (double)step / epoch;
-	/* An accumulation group that the epoch's end cuts short makes the quotient slightly off. */
-	if (state_int(s, FACT_MAX_STEPS, &max_steps) && state_int(s, FACT_NUM_EPOCHS, &epochs) && epochs > 0 &&
-		max_steps % epochs == 0 && fabs(length - (double)(max_steps / epochs)) < 1.0)
+	/*
+	 * An accumulation group that the epoch's end cuts short, or an epoch that an earlier resume started again,
+	 * makes the quotient no whole number: then the plan says it.
+	 */
+	if (fabs(length - round(length)) > 1e-6 * length && state_int(s, FACT_MAX_STEPS, &max_steps) &&
+		state_int(s, FACT_NUM_EPOCHS, &epochs) && epochs > 0 && max_steps % epochs == 0)
 		length = (double)(max_steps / epochs);
 	if (fabs(length - round(length)) < 1e-6 * length)
 		state_add_int(s, FACT_STEPS_PER_EPOCH, NO_GROUP, (int64_t)round(length), derived);
@@ -203,10 +227,12 @@ const struct profile profile_transformers = {
 	.finish = finish,
 	.position = POSITION_RECOMPUTED,
 	.position_note = "the Trainer skips step mod steps-per-epoch batches of the epoch's order",
+	.settings_note = "optimizer and schedule are restored from the checkpoint: rates, betas and decay of the new "
+		"arguments are not used, the schedule's length is",
 	.rng_per_rank = true,
 	.schedule_counts_steps = true,
 	.optimizer_counts_steps = true,
-	.accumulates_on_steps = true,
+	.picks_highest = true,
 	.host_ranks = RANKS_FREE,
 	.device_ranks = RANKS_FREE,
 	.streams = streams,

@@ -4,6 +4,10 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/text.h"
+
+#define SHOWN_MAX ((size_t)16 << 20)
+
 static const char *const style_codes[] = {
 	[STYLE_PLAIN] = "",
 	[STYLE_BOLD] = "\033[1m",
@@ -13,42 +17,23 @@ static const char *const style_codes[] = {
 	[STYLE_GREEN] = "\033[32m",
 };
 
-/* Ranges of code points; the tables are sorted and do not overlap. */
+/* Ranges of code points, sorted. */
 struct range {
 	uint32_t first, last;
 };
 
-/* Controls, and marks that reorder or hide what follows. */
-static const struct range unsafe[] = {
-	{0x0000, 0x001f},
-	{0x007f, 0x009f},
-	{0x061c, 0x061c},
-	{0x200b, 0x200f},
-	{0x2028, 0x202e},
-	{0x2060, 0x206f},
-	{0xfeff, 0xfeff},
-	{0xfff9, 0xfffb},
-	{0xe0000, 0xe007f},
-};
+/* Marks that are drawn over the character before them. */
+/* clang-format off */
 static const struct range combining[] = {
-	{0x0300, 0x036f},
-	{0x1ab0, 0x1aff},
-	{0x1dc0, 0x1dff},
-	{0x20d0, 0x20ff},
-	{0xfe00, 0xfe0f},
-	{0xfe20, 0xfe2f},
+	{0x0300, 0x036f}, {0x1ab0, 0x1aff}, {0x1dc0, 0x1dff}, {0x200c, 0x200d}, {0x20d0, 0x20ff},
+	{0xfe00, 0xfe0f}, {0xfe20, 0xfe2f},
 };
+/* Ideographs, syllables and pictures that take two columns. */
 static const struct range wide[] = {
-	{0x1100, 0x115f},
-	{0x2e80, 0xa4cf},
-	{0xac00, 0xd7a3},
-	{0xf900, 0xfaff},
-	{0xfe30, 0xfe6f},
-	{0xff00, 0xff60},
-	{0xffe0, 0xffe6},
-	{0x1f300, 0x1faff},
-	{0x20000, 0x3fffd},
+	{0x1100, 0x115f}, {0x2e80, 0xa4cf}, {0xac00, 0xd7a3}, {0xf900, 0xfaff}, {0xfe30, 0xfe6f},
+	{0xff00, 0xff60}, {0xffe0, 0xffe6}, {0x1f300, 0x1faff}, {0x20000, 0x3fffd},
 };
+/* clang-format on */
 
 static bool in_ranges(uint32_t c, const struct range *ranges, size_t count)
 {
@@ -60,83 +45,43 @@ static bool in_ranges(uint32_t c, const struct range *ranges, size_t count)
 
 #define IN(c, ranges) in_ranges((c), (ranges), sizeof(ranges) / sizeof *(ranges))
 
-/* The length of the character at `p` and its code point; 0 where it is not UTF-8. */
-static size_t decode(const unsigned char *p, uint32_t *c)
+/* The columns of text that is escaped already. */
+static unsigned columns_of(struct slice text)
 {
-	static const uint32_t smallest[] = {0, 0, 0x80, 0x800, 0x10000};
-	size_t n = p[0] < 0x80       ? 1
-		   : p[0] >> 5 == 6  ? 2
-		   : p[0] >> 4 == 14 ? 3
-		   : p[0] >> 3 == 30 ? 4
-				     : 0;
-
-	if (n <= 1) {
-		*c = p[0];
-		return n;
-	}
-	*c = p[0] & (0xffu >> (n + 1));
-	for (size_t i = 1; i < n; i++) {
-		if (p[i] >> 6 != 2)
-			return 0;
-		*c = *c << 6 | (p[i] & 0x3f);
-	}
-	return *c < smallest[n] || *c > 0x10ffff || (*c >= 0xd800 && *c <= 0xdfff) ? 0 : n;
-}
-
-/*
- * The next character of `*text` in the form in which it is shown, as its bytes and its columns; a
- * line feed is shown as a space. False at the end.
- */
-struct glyph {
-	char bytes[16];
-	size_t n;
-	unsigned columns;
-};
-
-static bool next_glyph(const char **text, struct glyph *g)
-{
-	const unsigned char *p = (const unsigned char *)*text;
+	unsigned columns = 0;
 	uint32_t c;
 
-	if (*p == '\0')
-		return false;
-	size_t n = decode(p, &c);
-	if (n == 0 || (IN(c, unsafe) && c != '\n' && c != '\t')) {
-		static const char hex[] = "0123456789abcdef";
-
-		g->n = 0;
-		g->bytes[g->n++] = '\\';
-		if (n > 1) {
-			g->bytes[g->n++] = 'u';
-			g->bytes[g->n++] = '{';
-			for (int shift = c > 0xffff ? 20 : 12; shift >= 0; shift -= 4)
-				g->bytes[g->n++] = hex[c >> shift & 15];
-			g->bytes[g->n++] = '}';
-		} else {
-			g->bytes[g->n++] = 'x';
-			g->bytes[g->n++] = hex[*p >> 4];
-			g->bytes[g->n++] = hex[*p & 15];
+	while (text.n > 0) {
+		size_t n = text_utf8_next(text, &c);
+		if (n == 0) /* the escaping leaves none */
 			n = 1;
-		}
-		g->columns = (unsigned)g->n;
-	} else {
-		memcpy(g->bytes, p, n);
-		g->n = n;
-		g->columns = IN(c, combining) ? 0 : IN(c, wide) ? 2 : 1;
-		if (c == '\n' || c == '\t')
-			g->bytes[0] = ' ';
+		columns += IN(c, combining) ? 0 : IN(c, wide) ? 2 : 1;
+		text.p += n;
+		text.n -= n;
 	}
-	*text += n;
-	return true;
+	return columns;
+}
+
+/* The text as it may be shown; to be released. */
+static struct slice escape(struct strbuf *b, const char *text)
+{
+	strbuf_init(b, SHOWN_MAX);
+	text_add_escaped(b, slice_of(text), SHOWN_MAX / 8);
+	return strbuf_slice(b);
+}
+
+static void release(struct page *p, struct strbuf *b)
+{
+	p->out->failed |= b->failed;
+	strbuf_release(b);
 }
 
 unsigned page_columns(const char *text)
 {
-	struct glyph g;
-	unsigned columns = 0;
+	struct strbuf b;
+	unsigned columns = columns_of(escape(&b, text));
 
-	while (next_glyph(&text, &g))
-		columns += g.columns;
+	strbuf_release(&b);
 	return columns;
 }
 
@@ -152,23 +97,18 @@ static void style_end(struct page *p, enum page_style style)
 		strbuf_add_text(p->out, "\033[0m");
 }
 
-static void put_until(struct page *p, const char *text, const char *end)
-{
-	struct glyph g;
-
-	while (text < end && next_glyph(&text, &g)) {
-		strbuf_add(p->out, g.bytes, g.n);
-		p->column += g.columns;
-	}
-}
-
 void page_put(struct page *p, enum page_style style, const char *text)
 {
-	if (*text == '\0')
-		return;
-	style_begin(p, style);
-	put_until(p, text, text + strlen(text));
-	style_end(p, style);
+	struct strbuf b;
+	struct slice shown = escape(&b, text);
+
+	if (shown.n > 0) {
+		style_begin(p, style);
+		strbuf_add_slice(p->out, shown);
+		style_end(p, style);
+		p->column += columns_of(shown);
+	}
+	release(p, &b);
 }
 
 void page_pad(struct page *p, unsigned column)
@@ -190,50 +130,42 @@ static bool is_digit(char c)
 	return c >= '0' && c <= '9';
 }
 
-static bool is_space(char c)
+/* Whether the space at `at` stands between groups of three digits of one number. */
+static bool inside_number(const char *text, const char *at)
 {
-	return c == ' ' || c == '\n' || c == '\t';
+	return at > text && is_digit(at[-1]) && is_digit(at[1]) && is_digit(at[2]) &&
+	       is_digit(at[3]) && !is_digit(at[4]);
 }
 
-/* The end of the word at `text`: the next space that is not inside a number or a command in
- * backquotes. */
+/* The end of the word at `text`: the next space outside of a number and of a command in backquotes.
+ */
 static const char *word_end(const char *text)
 {
 	const char *p = text, *closing;
 
-	while (*p != '\0') {
+	while (*p != '\0' && (*p != ' ' || inside_number(text, p))) {
 		if (*p == '`' && (closing = strchr(p + 1, '`')))
 			p = closing;
-		if (is_space(*p) && !(*p == ' ' && p > text && is_digit(p[-1]) && is_digit(p[1]) &&
-					    is_digit(p[2]) && is_digit(p[3]) && !is_digit(p[4])))
-			break;
 		p++;
 	}
 	return p;
 }
 
-static unsigned columns_until(const char *text, const char *end)
-{
-	struct glyph g;
-	unsigned columns = 0;
-
-	while (text < end && next_glyph(&text, &g))
-		columns += g.columns;
-	return columns;
-}
-
 void page_flow(struct page *p, unsigned indent, enum page_style style, const char *text)
 {
+	struct strbuf b;
+	const char *word = escape(&b, text).p, *end;
 	bool fresh = true; /* nothing of this text in the line yet */
 
 	style_begin(p, style);
-	while (*text != '\0') {
-		if (is_space(*text)) {
-			text++;
+	for (; *word != '\0'; word = end) {
+		if (*word == ' ') {
+			end = word + 1;
 			continue;
 		}
-		const char *end = word_end(text);
-		unsigned columns = columns_until(text, end);
+		end = word_end(word);
+		struct slice piece = {word, (size_t)(end - word)};
+		unsigned columns = columns_of(piece);
 
 		if (p->width > 0 && p->column + !fresh + columns > p->width && p->column > indent) {
 			style_end(p, style);
@@ -246,9 +178,10 @@ void page_flow(struct page *p, unsigned indent, enum page_style style, const cha
 			strbuf_add_char(p->out, ' ');
 			p->column++;
 		}
-		put_until(p, text, end);
+		strbuf_add_slice(p->out, piece);
+		p->column += columns;
 		fresh = false;
-		text = end;
 	}
 	style_end(p, style);
+	release(p, &b);
 }

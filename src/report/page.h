@@ -36,7 +36,7 @@ void page_pad(struct page *p, unsigned column);
 
 /*
  * Words from where the line stands, wrapped at the page's width; further lines start at `indent`. A
- * number in groups of three and a command in backquotes are one word. Line feeds count as spaces.
+ * number in groups of three and a command in backquotes are one word.
  */
 void page_flow(struct page *p, unsigned indent, enum page_style style, const char *text);
 

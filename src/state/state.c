@@ -54,6 +54,7 @@ void state_release(struct state *s)
 	array_release(&s->tensors);
 	array_release(&s->storages);
 	array_release(&s->bodies);
+	array_release(&s->log);
 	arena_release(&s->arena);
 }
 

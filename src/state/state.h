@@ -9,6 +9,7 @@
 
 #include "base/arena.h"
 #include "base/array.h"
+#include "base/strbuf.h"
 #include "container/document.h"
 #include "rng/rng.h"
 #include "state/listing.h"
@@ -96,7 +97,8 @@ struct state_file {
 	int32_t rank;     /* from the name, or NO_RANK */
 	uint8_t role, status;
 	const struct container *container; /* NULL until read */
-	const char *error; /* of a broken file */
+	const char *error; /* of a broken file, with its status and offset */
+	int error_status;
 	uint64_t error_offset;
 };
 
@@ -126,7 +128,8 @@ struct state_storage {
 	uint64_t offset, length; /* in the file; offset UINT64_MAX: bytes stood inline */
 	uint32_t crc;            /* as stored */
 	bool crc_known;
-	bool read;               /* the two below hold */
+	bool read;               /* the three below hold */
+	bool zero;               /* every byte is zero */
 	uint32_t crc_found;      /* CRC-32 of the bytes */
 	uint64_t digest[2];      /* XXH3-128 of the bytes */
 };
@@ -160,6 +163,12 @@ struct optimizer {
 	ARRAY(struct opt_param) params; /* those with state */
 };
 
+/* A point of the log that the checkpoint carries: the loss that was logged at a step. */
+struct log_point {
+	int64_t step;
+	double value;
+};
+
 struct profile;
 
 struct state {
@@ -174,6 +183,8 @@ struct state {
 	ARRAY(struct state_tensor) tensors;
 	ARRAY(struct state_storage) storages;
 	ARRAY(struct rng_state *) bodies;
+	ARRAY(struct log_point) log; /* by step, as found in the checkpoint itself */
+	bool on_cuda;      /* weights were saved from a GPU */
 	int32_t world;     /* ranks that the checkpoint itself shows to have existed; 0: not known */
 	int64_t mtime_ns;  /* newest of its files */
 	bool single;       /* path is the one file itself, not its folder */

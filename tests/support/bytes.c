@@ -52,7 +52,8 @@ void bytes_splice(struct bytes *b, size_t at, size_t remove, const void *p, size
 	ck_assert_uint_le(at, b->n);
 	ck_assert_uint_le(remove, b->n - at);
 	reserve(b, b->n - remove + n);
-	memmove(b->p + at + n, b->p + at + remove, b->n - at - remove);
+	if (b->n > at + remove)
+		memmove(b->p + at + n, b->p + at + remove, b->n - at - remove);
 	if (n)
 		memcpy(b->p + at, p, n);
 	b->n = b->n - remove + n;

@@ -86,6 +86,9 @@ torch.save({"quantized": torch.quantize_per_tensor(torch.tensor([0.1, 0.5]), 0.1
 small = {"weight": torch.arange(8, dtype=torch.float32), "bias": torch.ones(2), "step": 3}
 torch.save(small, f"{out}/small.pt")
 torch.save(small, f"{out}/small-legacy.pt", _use_new_zipfile_serialization=False)
+torch.save({"weight": torch.zeros(65536), "same": torch.zeros(1)}, f"{out}/cut.pt")
+with open(f"{out}/cut.pt", "r+b") as f:
+    f.truncate(1000)
 with zipfile.ZipFile(f"{out}/small.pt") as stored:
     with zipfile.ZipFile(f"{out}/deflated.pt", "w", zipfile.ZIP_DEFLATED) as deflated:
         for name in stored.namelist():

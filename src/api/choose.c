@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: MIT */
+#include "api/choose.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "audit/case.h"
+#include "base/text.h"
+
+/* Times closer than this say nothing about order: a copy writes many files in a moment. */
+#define SAME_MOMENT_NS ((int64_t)60 * 1000000000)
+
+enum standing {
+	STANDING_LIVE,
+	STANDING_REJECTED,
+	STANDING_DEAD,
+	STANDING_UNCLEAR, /* another branch, and times do not tell which is newer */
+};
+
+/* What is known of one candidate after a look at its metadata. */
+struct contender {
+	enum standing standing;
+	int64_t step;       /* inside, else from the name, else -1 */
+	const char *reason; /* of a rejection */
+	struct log_point *log;
+	size_t log_count;
+	size_t by;          /* the candidate that killed it */
+};
+
+static bool keep_log(struct contender *k, const struct state *s)
+{
+	k->log = calloc(s->log.count + 1, sizeof *k->log);
+	if (!k->log)
+		return false;
+	if (s->log.count)
+		memcpy(k->log, s->log.items, s->log.count * sizeof *k->log);
+	k->log_count = s->log.count;
+	return true;
+}
+
+/* Look at one candidate: metadata only, its own parts and names. */
+static int look(struct contender *k, struct report *r, struct subject *s, const struct candidate *candidate,
+	const struct verify_options *o, struct error *e)
+{
+	struct findings own;
+	struct coverage cover;
+	struct state state;
+	struct error why = ERROR_INIT;
+	int64_t step;
+
+	*k = (struct contender){.step = candidate->step, .by = SIZE_MAX};
+	if (candidate->leftover) {
+		k->standing = STANDING_REJECTED;
+		k->reason = "its name says that the save did not finish";
+		return RP_OK;
+	}
+	findings_init(&own);
+	coverage_init(&cover);
+	state_init(&state, &o->limits);
+	int status = checkpoint_load(&state, candidate, &s->listing, &o->limits, &own, &why);
+	if (status == RP_OK) {
+		struct audit_case c = {.current = &state, .limits = &o->limits, .no_previous = ""};
+		rule_parts.run(&c, &own, &cover);
+		if (state_int(&state, FACT_STEP, &step))
+			k->step = step;
+		if (!keep_log(k, &state))
+			status = fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for a log of %zu points", state.log.count);
+	} else if (status != RP_E_MEMORY) {
+		k->standing = STANDING_REJECTED;
+		k->reason = report_text(r, "%s", why.text);
+		status = RP_OK;
+	}
+	findings_sort(&own);
+	if (own.list.count > 0 && own.list.items[0].severity == SEVERITY_ERROR) {
+		k->standing = STANDING_REJECTED;
+		k->reason = report_text(r, "%s", own.list.items[0].message);
+	}
+	state_release(&state);
+	coverage_release(&cover);
+	findings_release(&own);
+	return status;
+}
+
+/* Whether `later` logged other values than `earlier` at a step that both cover: another branch. */
+static bool logs_differ(const struct contender *earlier, const struct contender *later)
+{
+	size_t k = 0;
+
+	for (size_t i = 0; i < earlier->log_count; i++) {
+		const struct log_point *p = &earlier->log[i];
+		while (k < later->log_count && later->log[k].step < p->step)
+			k++;
+		if (k < later->log_count && later->log[k].step == p->step && later->log[k].value != p->value &&
+			!(isnan(later->log[k].value) && isnan(p->value)))
+			return true;
+	}
+	return false;
+}
+
+static bool logs_agree(const struct contender *earlier, const struct contender *later)
+{
+	return earlier->log_count > 0 && later->log_count >= earlier->log_count && !logs_differ(earlier, later);
+}
+
+/* Branches: a checkpoint that was saved later with a lower number kills the higher ones. */
+static void find_dead(struct contender *k, const struct candidates *c)
+{
+	for (size_t i = 0; i < c->list.count; i++) {
+		for (size_t j = 0; j < i; j++) {
+			if (k[i].standing != STANDING_LIVE || k[j].standing == STANDING_REJECTED || k[j].step >= k[i].step)
+				continue;
+			/* j has the lower number. Does i continue it? */
+			if (logs_agree(&k[j], &k[i]))
+				continue;
+			int64_t later = c->list.items[j].mtime_ns - c->list.items[i].mtime_ns;
+			bool differ = logs_differ(&k[j], &k[i]);
+			if (later > 0 && (differ || later > SAME_MOMENT_NS)) {
+				k[i].standing = differ && later < 1000000000 ? STANDING_UNCLEAR : STANDING_DEAD;
+				k[i].by = j;
+			} else if (differ && later > -1000000000) {
+				k[i].standing = STANDING_UNCLEAR;
+				k[i].by = j;
+			}
+		}
+	}
+}
+
+/* The candidate that a pointer's text names: a path's last part, or a number that is its step. */
+static size_t pointed_at(const struct candidates *c, const struct contender *k, const char *target)
+{
+	const char *slash = strrchr(target, '/');
+	struct slice name = slice_of(slash && slash[1] ? slash + 1 : target);
+	uint64_t step;
+	bool number = text_parse_u64(name, INT64_MAX, &step);
+
+	for (size_t i = 0; i < c->list.count; i++)
+		if (slice_is(name, c->list.items[i].name) || (number && k[i].step == (int64_t)step))
+			return i;
+	return SIZE_MAX;
+}
+
+/* The pointer decides, if what it names is there and sound. */
+static size_t follow_pointers(struct report *r, const struct subject *s, const struct contender *k, size_t newest)
+{
+	const struct candidates *c = &s->candidates;
+	size_t chosen = SIZE_MAX;
+
+	for (size_t i = 0; i < c->pointers.count; i++) {
+		const struct pointer *p = &c->pointers.items[i];
+		size_t at = pointed_at(c, k, p->target);
+		const char *target = findings_escaped(&r->findings, slice_of(p->target));
+		struct finding *f = NULL;
+		if (at == SIZE_MAX) {
+			f = finding_add(&r->findings, FINDING_I106, "the pointer %s names %s, which is not there", p->file, target);
+		} else if (k[at].standing == STANDING_REJECTED) {
+			f = finding_add(&r->findings, FINDING_I106, "the pointer %s names %s, which cannot be used: %s", p->file,
+				target, k[at].reason);
+		} else {
+			if (newest != SIZE_MAX && k[at].step < k[newest].step) {
+				f = finding_add(&r->findings, FINDING_I106, "the pointer %s names %s, older than %s", p->file, target,
+					c->list.items[newest].name);
+				f->severity = SEVERITY_INFO;
+			}
+			chosen = at;
+		}
+		if (f) {
+			f->place.file = findings_text(&r->findings, "%s/%s", s->listing.root, p->file);
+			f->observed = quantity_text(target);
+		}
+	}
+	return chosen;
+}
+
+static void tell(struct report *r, const struct subject *s, const struct contender *k, const struct choice *choice)
+{
+	static const char *const columns[] = {"name", "step", "standing", "mark"};
+	struct report_table *t = report_add_table(r, "candidates", NULL, columns, 4);
+	const struct candidates *c = &s->candidates;
+
+	for (size_t i = c->list.count; i-- > 0;) {
+		const struct candidate *x = &c->list.items[i];
+		const char *standing = "complete";
+		enum cell_tone tone = TONE_PLAIN;
+		switch (k[i].standing) {
+		case STANDING_REJECTED:
+			standing = report_text(r, "rejected: %s", k[i].reason);
+			tone = TONE_BAD;
+			break;
+		case STANDING_DEAD:
+			standing = report_text(r, "dead branch: %s was saved after it", c->list.items[k[i].by].name);
+			tone = TONE_DIM;
+			break;
+		case STANDING_UNCLEAR:
+			standing = report_text(r, "another branch than %s; the files' times do not tell which is newer",
+				c->list.items[k[i].by].name);
+			tone = TONE_WARNING;
+			break;
+		case STANDING_LIVE:
+			break;
+		}
+		if (i == choice->chosen)
+			tone = TONE_GOOD;
+		const char *cells[] = {
+			report_text(r, "%s", x->name),
+			k[i].step >= 0 ? report_text(r, "%lld", (long long)k[i].step) : NULL,
+			standing,
+			i == choice->chosen ? "<- resume from here" : i == choice->previous ? "compared with" : NULL,
+		};
+		struct quantity values[4] = {{0}};
+		if (k[i].step >= 0)
+			values[1] = quantity_count(k[i].step);
+		report_add_row_values(r, t, tone, cells, values);
+	}
+}
+
+/* Newer checkpoints than the chosen one that cannot be used. */
+static void report_rejected(struct report *r, const struct subject *s, const struct contender *k, size_t chosen)
+{
+	const struct candidates *c = &s->candidates;
+	size_t highest = SIZE_MAX;
+
+	for (size_t i = 0; i < c->list.count; i++)
+		if (highest == SIZE_MAX || k[i].step > k[highest].step)
+			highest = i;
+	for (size_t i = 0; i < c->list.count; i++) {
+		if (k[i].standing != STANDING_REJECTED || (chosen != SIZE_MAX && k[i].step <= k[chosen].step))
+			continue;
+		struct finding *f = finding_add(&r->findings, FINDING_I108, "%s is newer and cannot be used: %s",
+			c->list.items[i].name, k[i].reason);
+		f->place.file = findings_text(&r->findings, "%s", c->list.items[i].path);
+		/* The Trainer resumes from the highest number, whatever is in it. */
+		const struct profile *p = c->list.items[i].profile;
+		if (i == highest && p && p->picks_highest && !c->list.items[i].leftover) {
+			f->severity = SEVERITY_ERROR;
+			f->cause = findings_text(&r->findings, "%s would resume from it, since it has the highest number", p->title);
+		}
+	}
+}
+
+/* No checkpoint can be named: the report says so, and nothing was judged. */
+static void give_up(struct report *r, const char *evidence, const struct verdict_case *base)
+{
+	struct verdict_case v = *base;
+
+	v.unreadable = evidence;
+	struct verdict verdict = verdict_of(&v);
+	report_take_verdict(r, &verdict);
+	r->forecast = true;
+}
+
+static const char *pick(struct report *r, struct choice *choice, const struct subject *s, struct contender *k,
+	const struct verify_options *o)
+{
+	const struct candidates *c = &s->candidates;
+	size_t newest = SIZE_MAX;
+
+	for (size_t i = 0; i < c->list.count; i++) {
+		if (o->step >= 0 && k[i].step == o->step)
+			choice->chosen = i;
+		if (k[i].standing == STANDING_LIVE && (newest == SIZE_MAX || k[i].step >= k[newest].step))
+			newest = i;
+	}
+	size_t pointed = follow_pointers(r, s, k, newest);
+	if (o->step >= 0)
+		return choice->chosen == SIZE_MAX ? report_text(r, "no checkpoint of step %lld", (long long)o->step) : NULL;
+	choice->chosen = pointed != SIZE_MAX ? pointed : newest;
+	if (pointed != SIZE_MAX)
+		return NULL;
+	for (size_t i = 0; i < c->list.count; i++) {
+		if (k[i].standing == STANDING_UNCLEAR) {
+			choice->chosen = SIZE_MAX;
+			return report_text(r, "%s and %s are of different branches, and nothing tells which one the run is on",
+				c->list.items[k[i].by].name, c->list.items[i].name);
+		}
+		/* Two of the same number, or in two folders, are two runs. */
+		if (newest != SIZE_MAX && i != newest && k[i].standing == STANDING_LIVE &&
+			strcmp(c->list.items[i].folder, c->list.items[newest].folder) != 0) {
+			choice->chosen = SIZE_MAX;
+			return report_text(r, "checkpoints of several runs are below %s: name one of the folders, such as %s",
+				s->listing.root, c->list.items[newest].path);
+		}
+	}
+	return choice->chosen == SIZE_MAX ? "no checkpoint here can be used" : NULL;
+}
+
+int choose_checkpoint(struct choice *choice, struct report *r, struct subject *s,
+	const struct verify_options *o, struct error *e)
+{
+	struct candidates *c = &s->candidates;
+	int status = RP_OK;
+
+	*choice = (struct choice){.chosen = SIZE_MAX, .previous = SIZE_MAX};
+	if (!c->root) {
+		choice->chosen = 0;
+		return RP_OK;
+	}
+	struct contender *k = calloc(c->list.count + 1, sizeof *k);
+	if (!k)
+		return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for %zu checkpoints", c->list.count);
+	for (size_t i = 0; i < c->list.count && status == RP_OK; i++)
+		status = look(&k[i], r, s, &c->list.items[i], o, e);
+	if (status == RP_OK) {
+		find_dead(k, c);
+		const char *none = pick(r, choice, s, k, o);
+		for (size_t i = 0; i < c->list.count && choice->chosen != SIZE_MAX; i++)
+			if (k[i].standing == STANDING_LIVE && k[i].step < k[choice->chosen].step &&
+				!logs_differ(&k[i], &k[choice->chosen]) &&
+				(choice->previous == SIZE_MAX || k[i].step > k[choice->previous].step))
+				choice->previous = i;
+		report_rejected(r, s, k, choice->chosen);
+		tell(r, s, k, choice);
+		if (none)
+			give_up(r, none, &(struct verdict_case){.findings = &r->findings, .coverage = &r->coverage});
+	}
+	for (size_t i = 0; i < c->list.count; i++)
+		free(k[i].log);
+	free(k);
+	return status;
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+#include "api/subject.h"
+
+int subject_open(struct subject *s, const char *path, const struct limits *limits, struct error *e)
+{
+	*s = (struct subject){0};
+	state_init(&s->state, limits);
+	int status = listing_open(&s->listing, path, (unsigned)limits->dir_depth, limits, e);
+	if (status < 0)
+		return status;
+	return candidates_find(&s->candidates, &s->listing, e);
+}
+
+int subject_read(struct subject *s, const struct candidate *which, const struct limits *limits,
+	struct findings *sink, struct error *e)
+{
+	if (s->chosen) {
+		state_release(&s->state);
+		state_init(&s->state, limits);
+	}
+	s->chosen = which;
+	return checkpoint_load(&s->state, which, &s->listing, limits, sink, e);
+}
+
+int subject_open_one(struct subject *s, const char *path, const struct limits *limits,
+	struct findings *sink, struct error *e)
+{
+	int status = subject_open(s, path, limits, e);
+
+	if (status < 0)
+		return status;
+	if (s->candidates.list.count > 1)
+		return fail(e, RP_E_ARGUMENT, ERROR_NO_OFFSET, "holds %zu checkpoints; name one of them, such as %s",
+			s->candidates.list.count, s->candidates.list.items[s->candidates.list.count - 1].path);
+	return subject_read(s, &s->candidates.list.items[0], limits, sink, e);
+}
+
+void subject_close(struct subject *s)
+{
+	state_release(&s->state);
+	candidates_release(&s->candidates);
+	listing_close(&s->listing);
+}

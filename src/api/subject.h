@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/* A path that a command was given: what lies there, the checkpoints in it, and one of them read. */
+#ifndef API_SUBJECT_H
+#define API_SUBJECT_H
+
+#include "profile/profile.h"
+
+struct subject {
+	struct listing listing;
+	struct candidates candidates;
+	const struct candidate *chosen; /* the one that was read, or NULL */
+	struct state state;
+};
+
+/* List a path and find its checkpoints. Nothing is opened yet. */
+int subject_open(struct subject *s, const char *path, const struct limits *limits, struct error *e);
+
+/* Read one of its checkpoints; findings about its files go to `sink`. */
+int subject_read(struct subject *s, const struct candidate *which, const struct limits *limits,
+	struct findings *sink, struct error *e);
+
+/* Open and read a path that must be one checkpoint; a root of several is an error that says so. */
+int subject_open_one(struct subject *s, const char *path, const struct limits *limits,
+	struct findings *sink, struct error *e);
+
+void subject_close(struct subject *s);
+
+#endif

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: MIT */
+#include "api/verify.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "api/choose.h"
+#include "api/overview.h"
+#include "api/subject.h"
+#include "audit/case.h"
+#include "base/text.h"
+
+#define SETTLE_SECONDS 600u
+
+struct verify_options verify_defaults(void)
+{
+	return (struct verify_options){.limits = limits_default(), .step = -1, .settle = SETTLE_SECONDS};
+}
+
+/* Why a file could not be looked at, where that is no defect of the file; NULL where all could. */
+static const char *unreadable(struct report *r, const struct state *s)
+{
+	for (size_t i = 0; i < s->files.count; i++) {
+		const struct state_file *f = &s->files.items[i];
+		if (f->status != FILE_BROKEN || f->error_status == RP_E_FORMAT)
+			continue;
+		/* In a folder of a script's own, a file in a foreign format need not be part of the checkpoint. */
+		if (f->error_status == RP_E_UNSUPPORTED && !s->single && !s->profile->parts)
+			continue;
+		return report_text(r, "%s could not be read: %s", f->path, f->error);
+	}
+	return NULL;
+}
+
+/* A save that did not finish and is younger than the settle time may still be going on. */
+static void mark_not_ready(struct report *r, const struct state *s, unsigned settle)
+{
+	struct timespec now;
+
+	if (r->findings.of_code[FINDING_I107] == 0 || settle == 0)
+		return;
+	clock_gettime(CLOCK_REALTIME, &now);
+	int64_t age = now.tv_sec - s->mtime_ns / 1000000000;
+	if (age < 0 || age >= (int64_t)settle)
+		return;
+	for (size_t i = 0; i < r->findings.list.count; i++) {
+		struct finding *f = &r->findings.list.items[i];
+		if (f->code != FINDING_I107 && f->code != FINDING_I101 && f->code != FINDING_I102)
+			continue;
+		f->not_ready = true;
+		if (f->code == FINDING_I107)
+			f->cause = findings_text(&r->findings, "its newest file is %lld s old: the save may still be going on",
+				(long long)age);
+	}
+}
+
+static const char *count_ranks(struct report *r, const struct state *s)
+{
+	int32_t last = NO_RANK;
+	int ranks = 0;
+
+	for (size_t i = 0; i < s->streams.count; i++) {
+		ranks += s->streams.items[i].rank != last || i == 0;
+		last = s->streams.items[i].rank;
+	}
+	if (s->world <= 1)
+		return "";
+	return report_text(r, ", %d of %d ranks", ranks, s->world);
+}
+
+static void take_evidence(struct report *r, struct audit_case *c, struct verdict_case *v)
+{
+	const struct state *s = c->current;
+	uint64_t wanted = 0;
+
+	for (size_t i = 0; i < s->files.count; i++)
+		wanted += s->files.items[i].role != FILE_OTHER && s->files.items[i].role != FILE_LEFTOVER;
+	v->inexact = c->inexact;
+	if (c->previous)
+		v->consistent = report_text(r, "%s continues %s (%zu random streams%s)", checkpoint_name(s),
+			checkpoint_name(c->previous), s->streams.count, count_ranks(r, s));
+	else
+		v->consistent = report_text(r, "%s is whole and agrees with itself (%llu file%s, %zu random stream%s%s)",
+			checkpoint_name(s), (unsigned long long)wanted, wanted == 1 ? "" : "s", s->streams.count,
+			s->streams.count == 1 ? "" : "s", count_ranks(r, s));
+}
+
+/* Read the bytes of both states where they can say more than the stored checksums. */
+static int read_bytes(struct subject *now, struct subject *before, const struct verify_options *o,
+	struct byte_totals *totals, struct error *e)
+{
+	unsigned threads = team_size(o->threads);
+	bool checksums = now->state.storages.count > 0;
+
+	for (size_t i = 0; i < now->state.storages.count; i++)
+		checksums = checksums && now->state.storages.items[i].crc_known;
+	int status = bytes_read(&now->state, now->listing.dirfd, now->chosen->base, threads, totals, e);
+	if (status == RP_OK && before && !checksums) {
+		struct byte_totals ignored;
+		status = bytes_read(&before->state, before->listing.dirfd, before->chosen->base, threads, &ignored, e);
+	}
+	return status;
+}
+
+/* Judge a state that has been read, against an earlier one where there is one. */
+static int judge(struct report *r, struct subject *now, struct subject *before, const char *no_previous,
+	const struct verify_options *o, struct error *e)
+{
+	struct audit_case c = {
+		.current = &now->state,
+		.previous = before ? &before->state : NULL,
+		.no_previous = no_previous,
+		.limits = &o->limits,
+	};
+	struct byte_totals totals;
+	struct rng_search search;
+	int status = RP_OK;
+
+	rng_search_init(&search, o->limits.rng_search);
+	if (before)
+		status = streams_relate(&c.streams, &before->state, &now->state, &search, e);
+	if (status == RP_OK && !o->quick) {
+		status = read_bytes(now, c.previous ? before : NULL, o, &totals, e);
+		c.bytes = &totals;
+	}
+	if (status == RP_OK) {
+		audit_run(&c, &r->findings, &r->coverage);
+		mark_not_ready(r, &now->state, o->settle);
+		struct verdict_case v = {
+			.findings = &r->findings,
+			.coverage = &r->coverage,
+			.unreadable = unreadable(r, &now->state),
+		};
+		take_evidence(r, &c, &v);
+		struct verdict verdict = verdict_of(&v);
+		report_take_verdict(r, &verdict);
+		r->forecast = true;
+		r->summary = overview_line(r, &now->state);
+	}
+	stream_pairs_release(&c.streams);
+	rng_search_release(&search);
+	return status;
+}
+
+/* The predecessor that the user named, or that the root holds. */
+static int open_previous(struct subject *before, const struct verify_options *o, const struct choice *choice,
+	struct subject *now, struct error *e)
+{
+	struct findings own;
+	int status;
+
+	findings_init(&own);
+	if (o->against) {
+		status = subject_open_one(before, o->against, &o->limits, &own, e);
+		if (status < 0)
+			fail_wrap(e, "--against %s", o->against);
+	} else {
+		status = subject_open(before, now->listing.root, &o->limits, e);
+		if (status == RP_OK)
+			status = subject_read(before, &before->candidates.list.items[choice->previous], &o->limits, &own, e);
+	}
+	findings_release(&own);
+	return status;
+}
+
+int verify_path(struct report *r, const char *path, const struct verify_options *o, struct error *e)
+{
+	struct subject now, before;
+	struct choice choice = {.previous = SIZE_MAX};
+	bool has_previous = false;
+
+	int status = subject_open(&now, path, &o->limits, e);
+	before = (struct subject){0};
+	if (status == RP_OK)
+		status = choose_checkpoint(&choice, r, &now, o, e);
+	if (status == RP_OK && choice.chosen != SIZE_MAX)
+		status = subject_read(&now, &now.candidates.list.items[choice.chosen], &o->limits, &r->findings, e);
+	if (status == RP_OK && choice.chosen != SIZE_MAX) {
+		overview_input(r, &now.state, "checkpoint");
+		has_previous = o->against || choice.previous != SIZE_MAX;
+		if (has_previous)
+			status = open_previous(&before, o, &choice, &now, e);
+		if (has_previous && status == RP_OK)
+			overview_input(r, &before.state, "against");
+		if (status == RP_OK)
+			status = judge(r, &now, has_previous ? &before : NULL, now.candidates.root
+				? "the root holds no earlier checkpoint of this line" : "no earlier checkpoint was given (--against)",
+				o, e);
+	}
+	if (has_previous)
+		subject_close(&before);
+	subject_close(&now);
+	report_finish(r);
+	return status;
+}

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: MIT */
+/* The table of rules, running them, and what rules share. */
+#include "audit/case.h"
+
+#include <math.h>
+
+#include "base/strbuf.h"
+
+const struct rule *const rules[] = {
+#define RULE(id) &rule_##id,
+#include "audit/rules.def"
+#undef RULE
+	NULL,
+};
+
+void audit_run(struct audit_case *c, struct findings *sink, struct coverage *cover)
+{
+	for (size_t i = 0; rules[i]; i++) {
+		const struct rule *r = rules[i];
+		if ((r->needs & NEEDS_PREVIOUS) && !c->previous)
+			cover_not_checked(cover, r->name, r->subject, "%s", c->no_previous);
+		else if ((r->needs & NEEDS_BYTES) && !c->bytes)
+			cover_not_checked(cover, r->name, r->subject, "bytes were not read (--quick)");
+		else
+			r->run(c, sink, cover);
+	}
+}
+
+void place_file(struct findings *sink, struct finding *f, struct state *s, uint32_t file)
+{
+	f->place.file = findings_text(sink, "%s", file == NO_FILE ? s->path : state_whole_path(s, file));
+}
+
+static void place_rank(struct findings *sink, struct finding *f, int32_t rank)
+{
+	if (rank != NO_RANK)
+		f->place.ranks = findings_text(sink, "%d", rank);
+}
+
+void place_fact(struct findings *sink, struct finding *f, struct state *s, const struct fact *fact)
+{
+	place_file(sink, f, s, fact->file);
+	if (*fact->path)
+		f->place.path = findings_escaped(sink, slice_of(fact->path));
+	place_rank(sink, f, fact->rank);
+}
+
+void place_stream(struct findings *sink, struct finding *f, struct state *s, const struct stream *stream)
+{
+	place_file(sink, f, s, stream->file);
+	f->place.path = findings_escaped(sink, slice_of(stream->path));
+	place_rank(sink, f, stream->rank);
+}
+
+const char *ranks_text(struct findings *sink, const int32_t *ranks, size_t count)
+{
+	struct strbuf b;
+
+	strbuf_init(&b, 1000);
+	for (size_t i = 0; i < count && b.n < 200;) {
+		size_t last = i;
+		while (last + 1 < count && ranks[last + 1] == ranks[last] + 1)
+			last++;
+		strbuf_printf(&b, "%s%d", i ? ", " : "", ranks[i]);
+		if (last > i)
+			strbuf_printf(&b, "%s%d", last > i + 1 ? "-" : ", ", ranks[last]);
+		i = last + 1;
+	}
+	const char *text = findings_text(sink, "%s%s", strbuf_text(&b), b.n >= 200 ? ", …" : "");
+	strbuf_release(&b);
+	return text;
+}
+
+int64_t case_step(const struct audit_case *c)
+{
+	int64_t step;
+	return state_int(c->current, FACT_STEP, &step) ? step : PLACE_NO_STEP;
+}
+
+bool optimizer_step(const struct state *s, double *out)
+{
+	bool known = false;
+
+	for (size_t i = 0; i < s->optimizers.count; i++) {
+		const struct optimizer *o = &s->optimizers.items[i];
+		for (size_t k = 0; k < o->params.count; k++) {
+			const struct opt_param *p = &o->params.items[k];
+			if (p->has_step && (!known || p->step > *out)) {
+				*out = p->step;
+				known = true;
+			}
+		}
+	}
+	return known;
+}
+
+bool case_steps_between(const struct audit_case *c, int64_t *steps)
+{
+	int64_t earlier, later;
+	double before, after;
+
+	if (!c->previous)
+		return false;
+	if (state_int(c->previous, FACT_STEP, &earlier) && state_int(c->current, FACT_STEP, &later) &&
+		later > earlier) {
+		*steps = later - earlier;
+		return true;
+	}
+	/* A step counter that was reset says nothing; the optimizer's own may still tell. */
+	if (optimizer_step(c->previous, &before) && optimizer_step(c->current, &after) && after > before) {
+		*steps = (int64_t)(after - before);
+		return true;
+	}
+	if (!state_int(c->previous, FACT_STEP, &earlier) || !state_int(c->current, FACT_STEP, &later))
+		return false;
+	/* Everything started again: the steps since then are all there are. */
+	*steps = later == earlier ? 0 : later;
+	return true;
+}
+
+bool epoch_place(const struct state *s, double *done, double *length)
+{
+	double epoch, step;
+
+	if (!state_real(s, FACT_STEPS_PER_EPOCH, length) || !(*length > 0))
+		return false;
+	if (state_real(s, FACT_STEP, &step)) {
+		*done = fmod(step, *length);
+	} else if (state_real(s, FACT_EPOCH, &epoch)) {
+		*done = (epoch - floor(epoch)) * *length;
+	} else {
+		return false;
+	}
+	/* A length that is no whole number leaves a rounding rest at the epoch's end. */
+	if (*length - *done < 1e-3 || *done < 1e-3)
+		*done = 0;
+	return true;
+}
+
+const char *checkpoint_name(const struct state *s)
+{
+	size_t n = strlen(s->path);
+
+	while (n > 1 && s->path[n - 1] == '/')
+		n--;
+	size_t start = n;
+	while (start > 0 && s->path[start - 1] != '/')
+		start--;
+	return s->path + start;
+}

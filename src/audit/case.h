@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a rule is given, and what a rule is. A rule looks at states that others have read; where an input
+ * that it needs is missing it says "not checked" and why, never "ok".
+ */
+#ifndef AUDIT_CASE_H
+#define AUDIT_CASE_H
+
+#include "base/limits.h"
+#include "profile/profile.h"
+#include "state/bytes.h"
+#include "state/relate.h"
+#include "state/state.h"
+
+struct audit_case {
+	struct state *current;
+	struct state *previous;      /* an earlier checkpoint of the same line, or NULL */
+	struct stream_pairs streams; /* previous against current; empty without previous */
+	const struct byte_totals *bytes; /* what was streamed of the current one; NULL: metadata only */
+	const struct limits *limits;
+	const char *no_previous;     /* why there is no previous one, for coverage */
+	const char *inexact;         /* what an exact resume would need and is not there: the first reason */
+};
+
+enum rule_needs {
+	NEEDS_ONE = 0,
+	NEEDS_PREVIOUS = 1,
+	NEEDS_BYTES = 2,
+};
+
+struct rule {
+	const char *name;    /* "rng-continues": in coverage, policies, `explain` */
+	const char *subject; /* what it looks at, in words */
+	unsigned needs;      /* enum rule_needs, or-ed */
+	void (*run)(struct audit_case *c, struct findings *sink, struct coverage *cover);
+};
+
+extern const struct rule *const rules[]; /* ends with NULL */
+#define RULE(id) extern const struct rule rule_##id;
+#include "audit/rules.def"
+#undef RULE
+
+/* Run every rule whose needs are met; the others leave "not checked" with the reason. */
+void audit_run(struct audit_case *c, struct findings *sink, struct coverage *cover);
+
+/* Helpers that rules share. ---------------------------------------------------------------------- */
+
+/* Put a file, or a fact's or stream's file, path and rank, into a finding's place. */
+void place_file(struct findings *sink, struct finding *f, struct state *s, uint32_t file);
+void place_fact(struct findings *sink, struct finding *f, struct state *s, const struct fact *fact);
+void place_stream(struct findings *sink, struct finding *f, struct state *s, const struct stream *stream);
+
+/* "0-3, 7" from a sorted list of ranks. */
+const char *ranks_text(struct findings *sink, const int32_t *ranks, size_t count);
+
+/* The step that a finding about the current checkpoint speaks of, or PLACE_NO_STEP. */
+int64_t case_step(const struct audit_case *c);
+
+/* The largest step counter in the optimizer's state; false where it keeps none. */
+bool optimizer_step(const struct state *s, double *out);
+
+/*
+ * Steps taken from the previous to the current checkpoint, never negative: where the counters started again
+ * in between, those since then. False where they are not known.
+ */
+bool case_steps_between(const struct audit_case *c, int64_t *steps);
+
+/*
+ * Where in its epoch a state is: updates done in the epoch, and updates in an epoch. False where the
+ * epoch's length is not known.
+ */
+bool epoch_place(const struct state *s, double *done, double *length);
+
+/* The last part of a checkpoint's path, for messages. */
+const char *checkpoint_name(const struct state *s);
+
+#endif

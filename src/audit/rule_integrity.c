@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: MIT */
+/* Family I: is what is on disk whole, and does it belong together? */
+#include <stdlib.h>
+
+#include "audit/case.h"
+#include "base/text.h"
+
+static bool opened(const struct state_file *f)
+{
+	return f->role != FILE_OTHER && f->role != FILE_LEFTOVER;
+}
+
+static bool has_role(const struct state *s, enum file_role role, int32_t rank)
+{
+	for (size_t i = 0; i < s->files.count; i++)
+		if (s->files.items[i].role == role && (rank == NO_RANK || s->files.items[i].rank == rank))
+			return true;
+	return false;
+}
+
+/* What the framework always writes. */
+static void check_layout(struct audit_case *c, struct findings *sink)
+{
+	struct state *s = c->current;
+	bool only_model = false;
+
+	if (!s->profile->parts || s->single)
+		return;
+	state_bool(s, FACT_SAVE_ONLY_MODEL, &only_model);
+	for (const struct part *p = s->profile->parts; p->name; p++) {
+		if (has_role(s, p->role, NO_RANK) || (only_model && !p->with_weights_only))
+			continue;
+		struct finding *f;
+		if (p->role == FILE_COUNTERS) {
+			f = finding_add(sink, FINDING_I107, "no %s, which %s writes last: this save did not finish",
+				p->name, s->profile->title);
+		} else {
+			f = finding_add(sink, FINDING_I101, "%s is missing: the %s is not in the checkpoint",
+				p->name, file_role_name(p->role));
+		}
+		place_file(sink, f, s, NO_FILE);
+		f->place.step_first = f->place.step_last = case_step(c);
+	}
+}
+
+/* What the previous checkpoint of the line had, part by part and rank by rank. */
+static void check_against_previous(struct audit_case *c, struct findings *sink)
+{
+	struct state *s = c->current, *before = c->previous;
+
+	if (!before || s->single != before->single)
+		return;
+	for (size_t i = 0; i < before->files.count; i++) {
+		const struct state_file *f = &before->files.items[i];
+		/* Random number states are judged by what is in them: rng-saved. */
+		if (!opened(f) || f->role == FILE_RNG || has_role(s, f->role, f->rank))
+			continue;
+		bool said = false;
+		for (size_t k = 0; k < i && !said; k++)
+			said = before->files.items[k].role == f->role && before->files.items[k].rank == f->rank;
+		for (const struct part *p = s->profile->parts; p && p->name && !said; p++)
+			said = p->role == f->role;
+		if (said)
+			continue;
+		struct finding *found = finding_add(sink, FINDING_I101, "no %s%s, which %s has",
+			file_role_name(f->role), f->rank == NO_RANK ? "" : " of this rank", checkpoint_name(before));
+		place_file(sink, found, s, NO_FILE);
+		if (f->rank != NO_RANK)
+			found->place.ranks = findings_text(sink, "%d", f->rank);
+		found->expected = quantity_text(findings_text(sink, "%s", f->path));
+	}
+}
+
+/* "weights-00002-of-00003": a number of a total, from the file's name. */
+static bool shard_of(const char *path, uint64_t *number, uint64_t *total, size_t *stem)
+{
+	const char *of = strstr(path, "-of-");
+	const char *start = of;
+
+	if (!of)
+		return false;
+	while (start > path && start[-1] >= '0' && start[-1] <= '9')
+		start--;
+	size_t digits = strspn(of + 4, "0123456789");
+	*stem = (size_t)(start - path);
+	return start < of && digits > 0 &&
+		text_parse_u64((struct slice){start, (size_t)(of - start)}, 1000000, number) &&
+		text_parse_u64((struct slice){of + 4, digits}, 1000000, total);
+}
+
+/* Each family of numbered shards has as many as its names promise. */
+static void check_shards(struct audit_case *c, struct findings *sink)
+{
+	struct state *s = c->current;
+
+	if (s->single)
+		return;
+	for (size_t i = 0; i < s->files.count; i++) {
+		uint64_t number, total, found = 0;
+		size_t stem;
+		const char *path = s->files.items[i].path;
+		if (!shard_of(path, &number, &total, &stem))
+			continue;
+		bool first = true;
+		for (size_t k = 0; k < s->files.count; k++) {
+			uint64_t n, t;
+			size_t other;
+			const char *p = s->files.items[k].path;
+			if (!shard_of(p, &n, &t, &other) || other != stem || strncmp(p, path, stem) != 0 || t != total)
+				continue;
+			first = first && k >= i;
+			found++;
+		}
+		if (!first || found >= total)
+			continue;
+		struct finding *f = finding_add(sink, FINDING_I101, "%llu of %llu shards are missing",
+			(unsigned long long)(total - found), (unsigned long long)total);
+		place_file(sink, f, s, (uint32_t)i);
+		f->observed = quantity_count((int64_t)found);
+		f->expected = quantity_count((int64_t)total);
+		f->unit = "shards";
+	}
+}
+
+static void run_parts(struct audit_case *c, struct findings *sink, struct coverage *cover)
+{
+	struct state *s = c->current;
+	uint64_t wanted = 0, read = 0;
+
+	check_layout(c, sink);
+	check_against_previous(c, sink);
+	check_shards(c, sink);
+	for (size_t i = 0; i < s->files.count; i++) {
+		const struct state_file *f = &s->files.items[i];
+		if (f->role == FILE_LEFTOVER) {
+			struct finding *found = finding_add(sink, FINDING_I107,
+				"%s is the temporary file of a save that did not finish", f->path);
+			found->severity = SEVERITY_WARNING;
+			place_file(sink, found, s, (uint32_t)i);
+		}
+		wanted += opened(f);
+		read += opened(f) && f->status == FILE_READ;
+	}
+	cover_ran(cover, "parts", "parts of the checkpoint", "files", read, wanted,
+		read < wanted ? "some could not be read" : NULL);
+}
+
+const struct rule rule_parts = {
+	.name = "parts",
+	.subject = "parts of the checkpoint",
+	.run = run_parts,
+};
+
+/* The step that the name claims, against the one inside. */
+static void check_name(struct audit_case *c, struct findings *sink)
+{
+	struct state *s = c->current;
+	int64_t named, step, epoch = -1, samples = -1;
+	double updates = -1;
+
+	if (!state_int(s, FACT_NAME_STEP, &named) || !state_int(s, FACT_STEP, &step) || named == step)
+		return;
+	state_int(s, FACT_EPOCH, &epoch);
+	state_int(s, FACT_SAMPLES, &samples);
+	optimizer_step(s, &updates);
+	bool known_unit = s->profile->schedule_counts_steps;
+	/* A script of one's own may count epochs, samples or updates in its names, or save before it counts. */
+	if (!known_unit && (named == epoch || named == epoch + 1 || named == samples || (double)named == updates ||
+		named == step + 1 || named == step - 1))
+		return;
+	struct finding *f = finding_add(sink, FINDING_I105, "it is called %s but holds step %lld",
+		checkpoint_name(s), (long long)step);
+	if (!known_unit)
+		f->severity = SEVERITY_WARNING;
+	place_fact(sink, f, s, state_fact(s, FACT_STEP));
+	f->observed = quantity_count(step);
+	f->expected = quantity_count(named);
+	f->unit = "steps";
+	f->meaning = "a relaunch that picks checkpoints by name would resume from another step than it believes";
+}
+
+/* The same counter in the files of several ranks. */
+static void check_ranks_agree(struct audit_case *c, struct findings *sink)
+{
+	struct state *s = c->current;
+	const struct fact *first = NULL;
+	int32_t odd[64];
+	size_t count = 0;
+	const struct fact *example = NULL;
+
+	for (size_t i = 0; i < s->facts.count; i++) {
+		const struct fact *f = &s->facts.items[i];
+		if (f->key != FACT_STEP || f->rank == NO_RANK)
+			continue;
+		if (!first)
+			first = f;
+		else if (strcmp(f->path, first->path) == 0 && !fact_equal(f, first)) {
+			if (!example)
+				example = f;
+			if (count < sizeof odd / sizeof odd[0])
+				odd[count++] = f->rank;
+		}
+	}
+	if (!example)
+		return;
+	struct finding *f = finding_add(sink, FINDING_I105,
+		"the ranks' files are of different steps: %lld on rank %d, %lld on rank %d", (long long)first->i,
+		first->rank, (long long)example->i, example->rank);
+	place_fact(sink, f, s, example);
+	f->place.ranks = ranks_text(sink, odd, count);
+	f->observed = quantity_count(example->i);
+	f->expected = quantity_count(first->i);
+	f->unit = "steps";
+	f->meaning = "the resumed model would be a mixture of two training times";
+}
+
+static void run_names(struct audit_case *c, struct findings *sink, struct coverage *cover)
+{
+	int64_t step, named;
+	bool has_step = state_int(c->current, FACT_STEP, &step);
+
+	if (!has_step) {
+		cover_not_checked(cover, "names", "names against contents", "no step counter is saved");
+		return;
+	}
+	check_name(c, sink);
+	check_ranks_agree(c, sink);
+	bool has_name = state_int(c->current, FACT_NAME_STEP, &named);
+	cover_ran(cover, "names", "names against contents", "names", has_name, has_name, NULL);
+}
+
+const struct rule rule_names = {
+	.name = "names",
+	.subject = "names against contents",
+	.run = run_names,
+};
+
+/* The tensor that a storage belongs to, for a place. */
+static const char *storage_user(const struct state *s, uint32_t storage)
+{
+	for (size_t i = 0; i < s->tensors.count; i++)
+		if (s->tensors.items[i].storage == storage)
+			return s->tensors.items[i].name;
+	return NULL;
+}
+
+static void run_checksums(struct audit_case *c, struct findings *sink, struct coverage *cover)
+{
+	struct state *s = c->current;
+	const struct byte_totals *b = c->bytes;
+
+	for (uint32_t i = 0; i < s->storages.count; i++) {
+		const struct state_storage *st = &s->storages.items[i];
+		if (!st->read || !st->crc_known || st->crc == st->crc_found)
+			continue;
+		const char *tensor = storage_user(s, i);
+		struct finding *f = finding_add(sink, FINDING_I103,
+			"%s is damaged: its bytes do not match the checksum that was saved with them",
+			tensor ? findings_escaped(sink, slice_of(tensor)) : "a tensor");
+		place_file(sink, f, s, st->file);
+		if (tensor)
+			f->place.path = findings_escaped(sink, slice_of(tensor));
+		f->place.offset = st->offset;
+		f->observed = quantity_text(findings_text(sink, "%08x", st->crc_found));
+		f->expected = quantity_text(findings_text(sink, "%08x", st->crc));
+		f->unit = "CRC-32";
+		f->meaning = "torch.load does not compare checksums and would load the damaged values";
+	}
+	const char *reason = NULL;
+	if (b->unreadable > 0)
+		reason = findings_text(sink, "%llu could not be read", (unsigned long long)b->unreadable);
+	else if (b->with_checksum < b->storages_all)
+		reason = "the others were saved without a checksum";
+	cover_ran(cover, "checksums", "stored bytes against their checksums", "storages", b->with_checksum,
+		b->storages_all, reason);
+}
+
+const struct rule rule_checksums = {
+	.name = "checksums",
+	.subject = "stored bytes against their checksums",
+	.needs = NEEDS_BYTES,
+	.run = run_checksums,
+};

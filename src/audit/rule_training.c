@@ -1,0 +1,820 @@
+/* SPDX-License-Identifier: MIT */
+/* Family T: do the counters, the optimizer, the schedule and the weights continue? */
+#include <math.h>
+#include <stdlib.h>
+
+#include "audit/case.h"
+#include "base/text.h"
+
+static const char *number_text(struct findings *sink, double v)
+{
+	struct strbuf b;
+
+	strbuf_init(&b, 64);
+	text_add_rounded(&b, v, 7);
+	const char *text = findings_text(sink, "%s", strbuf_text(&b));
+	strbuf_release(&b);
+	return text;
+}
+
+static bool is_ratio(double a, double b, double ratio)
+{
+	return b > 0 && ratio > 0 && fabs(a / b / ratio - 1) < 1e-9;
+}
+
+/* The factor by which a script's step may count micro-batches or processes instead of updates. */
+static bool known_factor(const struct state *s, double ratio)
+{
+	int64_t v;
+
+	if (state_int(s, FACT_ACCUMULATION, &v) && fabs(ratio - (double)v) < 1e-9)
+		return true;
+	return s->world > 1 && fabs(ratio - s->world) < 1e-9;
+}
+
+/* ---- counters --------------------------------------------------------------------------------- */
+
+/* Smallest and largest step counter of the parameters, and how many have one. */
+static uint64_t step_range(const struct state *s, double *least, double *most)
+{
+	uint64_t count = 0;
+
+	for (size_t i = 0; i < s->optimizers.count; i++) {
+		const struct optimizer *o = &s->optimizers.items[i];
+		for (size_t k = 0; k < o->params.count; k++) {
+			const struct opt_param *p = &o->params.items[k];
+			if (!p->has_step)
+				continue;
+			if (count == 0 || p->step < *least)
+				*least = p->step;
+			if (count == 0 || p->step > *most)
+				*most = p->step;
+			count++;
+		}
+	}
+	return count;
+}
+
+static void place_optimizer(struct findings *sink, struct finding *f, struct state *s)
+{
+	if (s->optimizers.count == 0) {
+		place_file(sink, f, s, NO_FILE);
+		return;
+	}
+	const struct optimizer *o = &s->optimizers.items[0];
+	place_file(sink, f, s, o->file);
+	f->place.path = findings_text(sink, "%s.state[*].step", *o->path ? o->path : "");
+}
+
+/* The optimizer's counter and the trainer's step, where one update counts one in both. */
+static void check_counter(struct audit_case *c, struct findings *sink, double updates, int64_t step)
+{
+	struct state *s = c->current;
+	bool strict = s->profile->optimizer_counts_steps;
+	double before = 0;
+	int64_t step_before, steps = 0;
+	struct finding *f;
+
+	bool had = c->previous && optimizer_step(c->previous, &before) &&
+		state_int(c->previous, FACT_STEP, &step_before);
+	if (updates == (double)step)
+		return;
+	/* A script whose step counts something else did so before as well. */
+	if (!strict && had && step_before > 0 && is_ratio(updates, (double)step, before / (double)step_before))
+		return;
+	if (!strict && updates > 0 && step > 0 &&
+		(known_factor(s, (double)step / updates) || known_factor(s, updates / (double)step)))
+		return;
+	double difference = updates - (double)step;
+	bool scaled = state_fact(s, FACT_SCALE) != NULL;
+	if (fabs(difference) == 1 && !strict) {
+		f = finding_add(sink, FINDING_T108, "the step counter is off by one: step %lld, %s optimizer updates",
+			(long long)step, number_text(sink, updates));
+		f->severity = SEVERITY_INFO;
+		f->cause = "the checkpoint was saved before or after the counter was advanced";
+	} else if (updates > (double)step) {
+		f = finding_add(sink, FINDING_T108, "the step counter says %lld, the optimizer has done %s updates",
+			(long long)step, number_text(sink, updates));
+		f->cause = "the step counter started again while the optimizer went on";
+	} else if (scaled && updates >= 0.9 * (double)step) {
+		f = finding_add(sink, FINDING_T105, "%s updates at step %lld: %s were skipped", number_text(sink, updates),
+			(long long)step, number_text(sink, -difference));
+		f->severity = SEVERITY_INFO;
+		f->cause = "updates whose gradients overflowed are skipped under a loss scale";
+	} else if (had && case_steps_between(c, &steps) && updates < before) {
+		f = finding_add(sink, FINDING_T104, "the optimizer state was not restored: %s updates since it was made, "
+			"%s before the resume", number_text(sink, updates), number_text(sink, before));
+		if (updates == (double)steps)
+			f->cause = findings_text(sink, "its counter started at zero %lld steps ago, at the previous checkpoint",
+				(long long)steps);
+		f->meaning = "the moments start cold: the first updates after the resume are far too large";
+	} else {
+		f = finding_add(sink, FINDING_T105, "the optimizer has done %s updates, the trainer says %lld",
+			number_text(sink, updates), (long long)step);
+		f->meaning = "its state is younger than the weights: it was not restored at some resume";
+	}
+	place_optimizer(sink, f, s);
+	f->place.step_first = f->place.step_last = step;
+	f->observed = quantity_real(updates);
+	f->expected = quantity_count(step);
+	f->unit = "updates";
+}
+
+/* The step itself went back: a run that was started anew, or the two checkpoints in the wrong order. */
+static void check_step(struct audit_case *c, struct findings *sink, int64_t step)
+{
+	int64_t before;
+
+	if (!c->previous || !state_int(c->previous, FACT_STEP, &before) || step >= before)
+		return;
+	struct finding *f = finding_add(sink, FINDING_T108, "the step counter started again: %lld, %lld in %s",
+		(long long)step, (long long)before, checkpoint_name(c->previous));
+	place_fact(sink, f, c->current, state_fact(c->current, FACT_STEP));
+	f->observed = quantity_count(step);
+	f->expected = quantity_text(findings_text(sink, "more than %lld", (long long)before));
+	f->unit = "steps";
+	f->cause = "the launch did not resume but started anew, or the two checkpoints were given in the wrong order";
+}
+
+static void run_counters(struct audit_case *c, struct findings *sink, struct coverage *cover)
+{
+	struct state *s = c->current;
+	double least = 0, most = 0;
+	int64_t step;
+	uint64_t count = step_range(s, &least, &most);
+	bool has_step = state_int(s, FACT_STEP, &step);
+
+	if (has_step)
+		check_step(c, sink, step);
+	if (count == 0 || !has_step) {
+		cover_not_checked(cover, "counters", "step counters", "%s", has_step
+			? "the optimizer keeps none" : "no global step is saved");
+		return;
+	}
+	check_counter(c, sink, most, step);
+	if (least != most) {
+		struct finding *f = finding_add(sink, FINDING_T105,
+			"step counters of the parameters range from %s to %s", number_text(sink, least),
+			number_text(sink, most));
+		f->severity = SEVERITY_INFO;
+		place_optimizer(sink, f, s);
+		f->cause = "parameters that are trained only sometimes, or added later, count fewer";
+	}
+	cover_ran(cover, "counters", "step counters", "counters", count + 1, count + 1, NULL);
+}
+
+const struct rule rule_counters = {
+	.name = "counters",
+	.subject = "step counters",
+	.run = run_counters,
+};
+
+/* ---- optimizer state -------------------------------------------------------------------------- */
+
+static bool keeps_state(const struct state *s, const struct optimizer *o)
+{
+	double momentum;
+
+	if (o->adam || slice_starts(slice_of(o->name), SLICE("Adam")))
+		return true;
+	return strcmp(o->name, "SGD") == 0 && state_real(s, FACT_MOMENTUM, &momentum) && momentum > 0;
+}
+
+static enum zero_known tensor_zero(const struct state *s, uint32_t tensor)
+{
+	const struct state_tensor *t = &s->tensors.items[tensor];
+
+	if (t->storage == NO_FILE || !t->whole)
+		return ZERO_UNKNOWN;
+	return storage_zero(&s->storages.items[t->storage]);
+}
+
+/* Every moment whose content is known is zero: an optimizer that was made and never stepped. */
+static void check_cold(struct audit_case *c, struct findings *sink, const struct optimizer *o)
+{
+	struct state *s = c->current;
+	uint64_t zero = 0, known = 0;
+	int64_t step;
+
+	if (!o->adam || !state_int(s, FACT_STEP, &step) || step <= 0)
+		return;
+	for (size_t i = 0; i < o->params.count; i++) {
+		if (o->params.items[i].moment2 == NO_FILE)
+			continue;
+		enum zero_known z = tensor_zero(s, o->params.items[i].moment2);
+		known += z != ZERO_UNKNOWN;
+		zero += z == ZERO_YES;
+	}
+	if (known == 0 || zero < known)
+		return;
+	struct finding *f = finding_add(sink, FINDING_T104,
+		"the optimizer's second moments are all zero at step %lld", (long long)step);
+	place_file(sink, f, s, o->file);
+	f->place.path = findings_text(sink, "%s.state[*].exp_avg_sq", o->path);
+	f->observed = quantity_count((int64_t)zero);
+	f->expected = quantity_count(0);
+	f->unit = "tensors of zeros";
+}
+
+/* One parameter's moment changed its shape since the previous checkpoint. */
+static void check_shapes(struct audit_case *c, struct findings *sink, const struct optimizer *o,
+	const struct optimizer *before)
+{
+	struct state *s = c->current;
+	uint64_t odd = 0;
+	const struct state_tensor *example = NULL, *was = NULL;
+	size_t n = o->params.count < before->params.count ? o->params.count : before->params.count;
+
+	for (size_t i = 0; i < n; i++) {
+		const struct opt_param *p = &o->params.items[i], *q = &before->params.items[i];
+		if (p->id != q->id || p->moment1 == NO_FILE || q->moment1 == NO_FILE)
+			continue;
+		const struct state_tensor *a = &s->tensors.items[p->moment1];
+		const struct state_tensor *b = &c->previous->tensors.items[q->moment1];
+		if (tensor_same_shape(a, b))
+			continue;
+		if (!example) {
+			example = a;
+			was = b;
+		}
+		odd++;
+	}
+	if (!example)
+		return;
+	struct finding *f = finding_add(sink, FINDING_T106,
+		"the moments of %llu parameters have another shape than before: their order changed",
+		(unsigned long long)odd);
+	place_file(sink, f, s, example->file);
+	f->place.path = findings_escaped(sink, slice_of(example->name));
+	f->observed = quantity_count((int64_t)example->numel);
+	f->expected = quantity_count((int64_t)was->numel);
+	f->unit = "elements";
+	f->cause = "optimizer state is matched to parameters by position, and the positions moved";
+}
+
+/*
+ * One group that lists every weight, in the order of the saved state_dict: then state i belongs to weight i.
+ * Only a pickled state_dict keeps that order.
+ */
+static void check_order(struct audit_case *c, struct findings *sink, const struct optimizer *o)
+{
+	struct state *s = c->current;
+	uint64_t odd = 0, weight = 0, weights = 0;
+	const struct state_tensor *example = NULL, *wanted = NULL;
+
+	for (size_t i = 0; i < s->tensors.count; i++)
+		weights += s->tensors.items[i].role == TENSOR_WEIGHT && s->tensors.items[i].file == o->file;
+	if (!o->adam || weights != o->listed || weights != o->params.count || s->optimizers.count != 1 ||
+		state_group_fact(s, FACT_LR, 1))
+		return;
+	for (size_t i = 0; i < s->tensors.count; i++) {
+		const struct state_tensor *t = &s->tensors.items[i];
+		if (t->role != TENSOR_WEIGHT || t->file != o->file)
+			continue;
+		const struct opt_param *p = &o->params.items[weight];
+		if (p->id != (int64_t)weight || p->moment1 == NO_FILE)
+			return;
+		const struct state_tensor *m = &s->tensors.items[p->moment1];
+		if (!tensor_same_shape(t, m)) {
+			odd++;
+			if (!example) {
+				example = m;
+				wanted = t;
+			}
+		}
+		weight++;
+	}
+	if (!example)
+		return;
+	struct finding *f = finding_add(sink, FINDING_T106,
+		"the moments of %llu of %llu parameters do not have their parameter's shape", (unsigned long long)odd,
+		(unsigned long long)weights);
+	place_file(sink, f, s, example->file);
+	f->place.path = findings_escaped(sink, slice_of(example->name));
+	f->observed = quantity_count((int64_t)example->numel);
+	f->expected = quantity_count((int64_t)wanted->numel);
+	f->unit = findings_text(sink, "elements, as %s has", findings_escaped(sink, slice_of(wanted->name)));
+}
+
+/* The n-th weight of a file, in the order of the file, from index `from` on; SIZE_MAX: none. */
+static size_t next_weight(const struct state *s, size_t from)
+{
+	for (size_t i = from; i < s->tensors.count; i++)
+		if (s->tensors.items[i].role == TENSOR_WEIGHT)
+			return i;
+	return SIZE_MAX;
+}
+
+/*
+ * The weights stand in another order than in the previous checkpoint: the model defines its parameters in
+ * another order, and the optimizer's state, which goes by position, now steps other parameters.
+ */
+static void check_name_order(struct audit_case *c, struct findings *sink, const struct optimizer *o)
+{
+	struct state *s = c->current;
+	struct tensor_changes w;
+	size_t a = next_weight(c->previous, 0), b = next_weight(s, 0);
+	uint64_t odd = 0;
+	const struct state_tensor *example = NULL, *was = NULL;
+
+	/* Only where both hold the same names: then the order is all that changed. */
+	if (!tensors_compare(c->previous, s, TENSOR_WEIGHT, &w) || w.single > 0)
+		return;
+	for (; a != SIZE_MAX && b != SIZE_MAX; a = next_weight(c->previous, a + 1), b = next_weight(s, b + 1)) {
+		const struct state_tensor *x = &c->previous->tensors.items[a], *y = &s->tensors.items[b];
+		if (strcmp(x->name, y->name) == 0)
+			continue;
+		odd++;
+		if (!example) {
+			example = y;
+			was = x;
+		}
+	}
+	if (!example)
+		return;
+	struct finding *f = finding_add(sink, FINDING_T106,
+		"%llu parameters stand in another order than before: %s where %s was", (unsigned long long)odd,
+		findings_escaped(sink, slice_of(example->name)), findings_escaped(sink, slice_of(was->name)));
+	place_file(sink, f, s, o->file);
+	f->observed = quantity_count((int64_t)odd);
+	f->expected = quantity_count(0);
+	f->unit = "parameters moved";
+	f->cause = "optimizer state is matched to parameters by position: each of these goes on with another one's moments";
+}
+
+static void run_optimizer_state(struct audit_case *c, struct findings *sink, struct coverage *cover)
+{
+	static const char *const name = "optimizer-state", *const subject = "optimizer state";
+	struct state *s = c->current;
+	bool only_model = false;
+	uint64_t with_state = 0, listed = 0;
+	int64_t step = 0;
+
+	state_bool(s, FACT_SAVE_ONLY_MODEL, &only_model);
+	if (s->optimizers.count == 0) {
+		bool had = c->previous && c->previous->optimizers.count > 0;
+		bool promised = s->profile->parts && !s->single && !only_model;
+		/* A missing or broken file is said by other rules. */
+		if (!promised && (only_model || had)) {
+			struct finding *f = finding_add(sink, FINDING_T104, "no optimizer state is saved%s",
+				only_model ? ": the framework was told to save only the model" : "");
+			place_file(sink, f, s, NO_FILE);
+			f->meaning = "the optimizer starts cold after the resume: moments, step counters and bias correction";
+		} else if (!promised && !c->inexact && !s->single) {
+			c->inexact = "no optimizer state is in it";
+		} else if (!promised && !c->inexact) {
+			c->inexact = "no optimizer state is in this file";
+		}
+		cover_not_checked(cover, name, subject, "there is none");
+		return;
+	}
+	state_int(s, FACT_STEP, &step);
+	for (size_t i = 0; i < s->optimizers.count; i++) {
+		const struct optimizer *o = &s->optimizers.items[i];
+		with_state += o->params.count;
+		listed += o->listed;
+		if (o->params.count == 0 && o->listed > 0 && keeps_state(s, o) && step > 0) {
+			struct finding *f = finding_add(sink, FINDING_T104,
+				"the optimizer's state is empty: none of %llu parameters has moments", (unsigned long long)o->listed);
+			place_file(sink, f, s, o->file);
+			f->place.path = o->path && *o->path ? findings_text(sink, "%s.state", o->path) : ".state";
+			f->observed = quantity_count(0);
+			f->expected = quantity_count((int64_t)o->listed);
+			f->unit = "parameters";
+			continue;
+		}
+		check_cold(c, sink, o);
+		check_order(c, sink, o);
+		if (c->previous && i < c->previous->optimizers.count)
+			check_shapes(c, sink, o, &c->previous->optimizers.items[i]);
+		if (c->previous && i == 0 && c->previous->optimizers.count > 0)
+			check_name_order(c, sink, o);
+	}
+	cover_ran(cover, name, subject, "parameters", with_state, with_state, NULL);
+}
+
+const struct rule rule_optimizer_state = {
+	.name = "optimizer-state",
+	.subject = "optimizer state",
+	.run = run_optimizer_state,
+};
+
+/* ---- settings --------------------------------------------------------------------------------- */
+
+static struct finding *setting_finding(struct audit_case *c, struct findings *sink, enum finding_code code,
+	const struct fact *before, const struct fact *after, const char *name)
+{
+	double x = 0, y = 0;
+
+	fact_to_double(before, &x);
+	fact_to_double(after, &y);
+	struct finding *f = finding_add(sink, code, "%s changed from %s to %s", name, number_text(sink, x),
+		number_text(sink, y));
+	place_fact(sink, f, c->current, after);
+	f->observed = quantity_real(y);
+	f->expected = quantity_real(x);
+	f->place.step_last = case_step(c);
+	state_int(c->previous, FACT_STEP, &f->place.step_first);
+	return f;
+}
+
+static void run_optimizer_settings(struct audit_case *c, struct findings *sink, struct coverage *cover)
+{
+	static const enum fact_key keys[] = {FACT_INITIAL_LR, FACT_BETA1, FACT_BETA2, FACT_EPSILON, FACT_WEIGHT_DECAY,
+		FACT_MOMENTUM};
+	struct state *s = c->current;
+	uint64_t compared = 0;
+
+	for (size_t k = 0; k < sizeof keys / sizeof keys[0]; k++) {
+		/* One finding a setting: the groups of one optimizer usually change together. */
+		bool said = false;
+		for (size_t i = 0; i < s->facts.count; i++) {
+			const struct fact *after = &s->facts.items[i];
+			const struct fact *before = after->key == keys[k]
+				? state_group_fact(c->previous, keys[k], after->group) : NULL;
+			if (!before)
+				continue;
+			compared++;
+			if (said || fact_equal(before, after))
+				continue;
+			said = true;
+			if (keys[k] == FACT_INITIAL_LR) {
+				struct finding *f = setting_finding(c, sink, FINDING_T103, before, after,
+					"the learning rate that the schedule scales");
+				f->meaning = "the learning rate jumps at the resume";
+			} else {
+				setting_finding(c, sink, FINDING_T113, before, after, fact_rows[keys[k]].name);
+			}
+		}
+	}
+	/* Without a schedule nothing but a person changes the rate. */
+	const struct fact *before = state_fact(c->previous, FACT_LR), *after = state_fact(s, FACT_LR);
+	if (before && after && !state_fact(s, FACT_SCHEDULE_STEP) && !state_fact(c->previous, FACT_SCHEDULE_STEP) &&
+		!state_fact(s, FACT_INITIAL_LR) && !fact_equal(before, after)) {
+		struct finding *f = setting_finding(c, sink, FINDING_T103, before, after, "the learning rate");
+		f->severity = SEVERITY_WARNING;
+		f->cause = "no schedule is saved that would change it; a script may compute its own";
+	}
+	if (compared == 0)
+		cover_not_checked(cover, "optimizer-settings", "optimizer settings", "no optimizer is saved in both");
+	else
+		cover_ran(cover, "optimizer-settings", "optimizer settings", "settings", compared, compared, NULL);
+}
+
+const struct rule rule_optimizer_settings = {
+	.name = "optimizer-settings",
+	.subject = "optimizer settings",
+	.needs = NEEDS_PREVIOUS,
+	.run = run_optimizer_settings,
+};
+
+/* ---- schedule --------------------------------------------------------------------------------- */
+
+static struct finding *schedule_finding(struct audit_case *c, struct findings *sink, enum finding_code code,
+	int64_t observed, int64_t expected, const char *message)
+{
+	struct finding *f = finding_add(sink, code, "%s", message);
+
+	place_fact(sink, f, c->current, state_fact(c->current, FACT_SCHEDULE_STEP));
+	f->place.step_last = case_step(c);
+	f->place.step_first = f->place.step_last;
+	if (c->previous)
+		state_int(c->previous, FACT_STEP, &f->place.step_first);
+	f->observed = quantity_count(observed);
+	f->expected = quantity_count(expected);
+	f->unit = "schedule steps";
+	return f;
+}
+
+/* From the previous checkpoint to this one: it must advance as it did before. */
+static bool schedule_moves(struct audit_case *c, struct findings *sink, int64_t at, int64_t step)
+{
+	int64_t before, step_before, steps;
+
+	if (!c->previous || !state_int(c->previous, FACT_SCHEDULE_STEP, &before) ||
+		!case_steps_between(c, &steps) || steps <= 0)
+		return false;
+	if (at < before) {
+		struct finding *f = schedule_finding(c, sink, FINDING_T101, at, before + steps,
+			findings_text(sink, "the learning rate schedule restarted: position %lld, %lld at the previous checkpoint",
+				(long long)at, (long long)before));
+		int64_t warmup;
+		if (state_int(c->current, FACT_WARMUP_STEPS, &warmup) && warmup > 0)
+			f->cause = findings_text(sink, "the warm-up of %lld steps was replayed", (long long)warmup);
+		f->meaning = "warm-up and decay start again: the learning rate is not the planned one from here on";
+		return true;
+	}
+	/* In a script's own unit (epochs, processes, …) the rate up to the previous checkpoint is the measure. */
+	if (!state_int(c->previous, FACT_STEP, &step_before) || step_before <= 0 || step <= step_before)
+		return true;
+	double expected = (double)before / (double)step_before * (double)steps;
+	if (before == step_before && at - before != steps) {
+		schedule_finding(c, sink, FINDING_T102, at, before + steps,
+			findings_text(sink, "the schedule advanced by %lld over %lld steps", (long long)(at - before),
+				(long long)steps));
+	} else if (before != step_before && fabs((double)(at - before) - expected) > 1.5 && expected >= 4) {
+		struct finding *f = schedule_finding(c, sink, FINDING_T102, at - before, (int64_t)round(expected),
+			findings_text(sink, "the schedule advanced by %lld where its pace so far gives %lld",
+				(long long)(at - before), (long long)round(expected)));
+		f->severity = SEVERITY_WARNING;
+	}
+	return true;
+}
+
+/* Whether a schedule may count in a unit that divides the step: batches, processes, or what is not known. */
+static bool steps_of_its_own(const struct state *s, int64_t step, int64_t at)
+{
+	if (step % at != 0)
+		return false;
+	return !state_fact(s, FACT_ACCUMULATION) || known_factor(s, (double)(step / at));
+}
+
+static void run_schedule(struct audit_case *c, struct findings *sink, struct coverage *cover)
+{
+	static const char *const name = "schedule", *const subject = "learning rate schedule";
+	struct state *s = c->current;
+	int64_t at, step, epoch = -1;
+	double updates = -1;
+	const char *kind = state_fact_text(s, FACT_SCHEDULE);
+
+	if (!state_int(s, FACT_SCHEDULE_STEP, &at)) {
+		if (c->previous && state_fact(c->previous, FACT_SCHEDULE_STEP) && !(s->profile->parts && !s->single)) {
+			struct finding *f = finding_add(sink, FINDING_T101, "the learning rate schedule is no longer saved");
+			place_file(sink, f, s, NO_FILE);
+		}
+		cover_not_checked(cover, name, subject, "no schedule is saved");
+		return;
+	}
+	if (!state_int(s, FACT_STEP, &step)) {
+		cover_not_checked(cover, name, subject, "no global step is saved");
+		return;
+	}
+	bool moved = schedule_moves(c, sink, at, step);
+	optimizer_step(s, &updates);
+	state_int(s, FACT_EPOCH, &epoch);
+	bool plateau = kind && strcmp(kind, "ReduceLROnPlateau") == 0;
+	bool known_unit = s->profile->schedule_counts_steps && !plateau;
+	int64_t world = s->world > 0 ? s->world : 1;
+	bool restarted = sink->of_code[FINDING_T101] > 0 || sink->of_code[FINDING_T102] > 0;
+	bool fits = at == step || (double)at == updates || at == step + 1 || at + 1 == step;
+	if (known_unit && !fits && at == step * world) {
+		struct finding *f = schedule_finding(c, sink, FINDING_T102, at, step,
+			findings_text(sink, "the schedule is at %lld times the step, the number of processes", (long long)world));
+		f->severity = SEVERITY_INFO;
+		f->cause = "accelerate advances a prepared schedule once per process; right where its horizon was scaled";
+	} else if (known_unit && !fits && !restarted) {
+		bool skipped = state_fact(s, FACT_SCALE) && at < step && (double)at >= 0.9 * (double)step;
+		struct finding *f = schedule_finding(c, sink, FINDING_T102, at, step,
+			findings_text(sink, "the schedule is at %lld, the trainer at step %lld", (long long)at, (long long)step));
+		if (skipped)
+			f->severity = SEVERITY_INFO;
+		f->meaning = "the learning rate is not the one that this step should have";
+	} else if (!known_unit && !moved && !fits && !plateau && at != epoch && at != epoch + 1 && at > 0 &&
+		!steps_of_its_own(s, step, at)) {
+		struct finding *f = schedule_finding(c, sink, FINDING_T102, at, step,
+			findings_text(sink, "the schedule is at %lld: neither the step (%lld) nor the epoch", (long long)at,
+				(long long)step));
+		f->severity = SEVERITY_WARNING;
+	}
+	/* What the schedule gave last is what the optimizer uses, unless something wrote over it. */
+	uint64_t rates = 0;
+	for (size_t i = 0; i < s->facts.count; i++) {
+		const struct fact *given = &s->facts.items[i];
+		const struct fact *used = given->key == FACT_SCHEDULE_LR ? state_group_fact(s, FACT_LR, given->group) : NULL;
+		double x, y;
+		if (!used || !fact_to_double(given, &x) || !fact_to_double(used, &y))
+			continue;
+		rates++;
+		if (fabs(x - y) <= 1e-9 * (fabs(x) + fabs(y)))
+			continue;
+		struct finding *f = finding_add(sink, FINDING_T103,
+			"the optimizer's learning rate is %s, the schedule's %s", number_text(sink, y), number_text(sink, x));
+		f->severity = SEVERITY_WARNING;
+		place_fact(sink, f, s, used);
+		f->observed = quantity_real(y);
+		f->expected = quantity_real(x);
+		break;
+	}
+	cover_ran(cover, name, subject, "values", 1 + rates, 1 + rates, NULL);
+}
+
+const struct rule rule_schedule = {
+	.name = "schedule",
+	.subject = "learning rate schedule",
+	.run = run_schedule,
+};
+
+/* ---- loss scaler ------------------------------------------------------------------------------ */
+
+static bool config_is_true(const struct state *s, const char *name)
+{
+	for (size_t i = 0; i < s->facts.count; i++) {
+		const struct fact *f = &s->facts.items[i];
+		if (f->key == FACT_CONFIG && f->type == FACT_BOOL && f->i &&
+			slice_ends(slice_of(f->path), slice_of(name)))
+			return true;
+	}
+	return false;
+}
+
+static void run_scaler(struct audit_case *c, struct findings *sink, struct coverage *cover)
+{
+	static const char *const name = "scaler", *const subject = "loss scaler";
+	struct state *s = c->current;
+	double scale, before;
+	bool has = state_real(s, FACT_SCALE, &scale);
+	bool had = c->previous && state_real(c->previous, FACT_SCALE, &before);
+
+	if (!has && (had || config_is_true(s, ".fp16"))) {
+		struct finding *f = finding_add(sink, FINDING_T107, "the run uses fp16 and no loss scaler is saved");
+		place_file(sink, f, s, NO_FILE);
+		f->meaning = "the scale starts at its default, the first updates overflow and are skipped, the schedule lags";
+		cover_not_checked(cover, name, subject, "there is none");
+		return;
+	}
+	if (!has) {
+		cover_not_checked(cover, name, subject, "none is saved; none is needed without fp16");
+		return;
+	}
+	int64_t steps = 0, interval, before_tracker = 0;
+	if (c->previous)
+		state_int(c->previous, FACT_SCALE_TRACKER, &before_tracker);
+	/* The scale doubles once in growth_interval steps without overflow, and that many steps have not passed. */
+	if (had && scale > before && case_steps_between(c, &steps) && steps > 0 &&
+		state_int(s, FACT_SCALE_INTERVAL, &interval) && interval > 0 &&
+		log2(scale / before) > (double)(steps + before_tracker) / (double)interval + 1e-9) {
+		struct finding *f = finding_add(sink, FINDING_T107, "the loss scale rose from %s to %s, faster than it can grow: it was made anew",
+			number_text(sink, before), number_text(sink, scale));
+		place_fact(sink, f, s, state_fact(s, FACT_SCALE));
+		f->observed = quantity_real(scale);
+		f->expected = quantity_real(before);
+	}
+	cover_ran(cover, name, subject, "scalers", 1, 1, NULL);
+}
+
+const struct rule rule_scaler = {
+	.name = "scaler",
+	.subject = "loss scaler",
+	.run = run_scaler,
+};
+
+/* ---- weights ---------------------------------------------------------------------------------- */
+
+static void run_tensors_change(struct audit_case *c, struct findings *sink, struct coverage *cover)
+{
+	static const char *const name = "weights-change", *const subject = "weights since the previous checkpoint";
+	struct tensor_changes w;
+	int64_t steps;
+
+	if (!tensors_compare(c->previous, c->current, TENSOR_WEIGHT, &w)) {
+		sink->lost++;
+		return;
+	}
+	if (w.both == 0 || !case_steps_between(c, &steps)) {
+		cover_not_checked(cover, name, subject, "%s", w.both ? "the steps between the two are not known"
+			: "no weight is in both");
+		return;
+	}
+	if (w.known > 0 && w.same == w.known && steps > 0) {
+		struct finding *f = finding_add(sink, FINDING_T115, "all %llu weights are what they were %lld steps earlier",
+			(unsigned long long)w.known, (long long)steps);
+		place_file(sink, f, c->current, NO_FILE);
+		f->place.step_last = case_step(c);
+		f->place.step_first = case_step(c) - steps;
+		f->observed = quantity_count((int64_t)w.same);
+		f->unit = "identical weights";
+		f->meaning = "a stale copy of the model was saved, or training did not update it";
+	} else if (w.different && steps == 0) {
+		struct finding *f = finding_add(sink, FINDING_T115, "%llu of %llu weights differ at the same step",
+			(unsigned long long)(w.known - w.same), (unsigned long long)w.known);
+		place_file(sink, f, c->current, w.different->file);
+		f->place.path = findings_escaped(sink, slice_of(w.different->name));
+	}
+	cover_ran(cover, name, subject, "weights", w.known, w.both,
+		w.known < w.both ? "the others are stored without a checksum and were not read, or changed their type" : NULL);
+}
+
+const struct rule rule_tensors_change = {
+	.name = "weights-change",
+	.subject = "weights since the previous checkpoint",
+	.needs = NEEDS_PREVIOUS,
+	.run = run_tensors_change,
+};
+
+static void run_tensor_types(struct audit_case *c, struct findings *sink, struct coverage *cover)
+{
+	static const char *const name = "weight-types", *const subject = "types and shapes of weights";
+	struct tensor_changes w;
+
+	if (!tensors_compare(c->previous, c->current, TENSOR_WEIGHT, &w)) {
+		sink->lost++;
+		return;
+	}
+	if (w.both == 0) {
+		cover_not_checked(cover, name, subject, "no weight is in both");
+		return;
+	}
+	if (w.retyped > 0) {
+		struct finding *f = finding_add(sink, FINDING_T111, "%llu of %llu weights changed their type from %s to %s",
+			(unsigned long long)w.retyped, (unsigned long long)w.both, dtype_rows[w.was->dtype].name,
+			dtype_rows[w.odd->dtype].name);
+		place_file(sink, f, c->current, w.odd->file);
+		f->place.path = findings_escaped(sink, slice_of(w.odd->name));
+		f->observed = quantity_text(dtype_rows[w.odd->dtype].name);
+		f->expected = quantity_text(dtype_rows[w.was->dtype].name);
+	}
+	if (w.reshaped > 0) {
+		struct finding *f = finding_add(sink, FINDING_T110, "%llu of %llu weights changed their shape",
+			(unsigned long long)w.reshaped, (unsigned long long)w.both);
+		f->severity = SEVERITY_WARNING;
+		place_file(sink, f, c->current, w.odd->file);
+		f->place.path = findings_escaped(sink, slice_of(w.odd->name));
+	}
+	cover_ran(cover, name, subject, "weights", w.both, w.both, NULL);
+}
+
+const struct rule rule_tensor_types = {
+	.name = "weight-types",
+	.subject = "types and shapes of weights",
+	.needs = NEEDS_PREVIOUS,
+	.run = run_tensor_types,
+};
+
+/* ---- averaged weights ------------------------------------------------------------------------- */
+
+static uint64_t count_role(const struct state *s, enum tensor_role role)
+{
+	uint64_t count = 0;
+
+	for (size_t i = 0; i < s->tensors.count; i++)
+		count += s->tensors.items[i].role == (uint8_t)role;
+	return count;
+}
+
+/* How many averages hold the bytes of the live weight of the same name; `*known` says how many could be told. */
+static uint64_t equal_to_live(const struct state *s, uint64_t *known)
+{
+	uint64_t same = 0;
+
+	*known = 0;
+	for (size_t i = 0; i < s->tensors.count; i++) {
+		const struct state_tensor *x = &s->tensors.items[i];
+		for (size_t k = 0; k < s->tensors.count && x->role == TENSOR_EMA && x->whole; k++) {
+			const struct state_tensor *y = &s->tensors.items[k];
+			if (y->role != TENSOR_WEIGHT || !y->whole || x->numel < 2 || strcmp(x->name, y->name) != 0)
+				continue;
+			int equal = storage_same(&s->storages.items[x->storage], &s->storages.items[y->storage]);
+			*known += equal >= 0;
+			same += equal == 1;
+		}
+	}
+	return same;
+}
+
+static void averages_finding(struct audit_case *c, struct findings *sink, const char *message, uint64_t count)
+{
+	struct finding *f = finding_add(sink, FINDING_T112, "%s", message);
+
+	place_file(sink, f, c->current, NO_FILE);
+	f->place.step_first = f->place.step_last = case_step(c);
+	f->observed = quantity_count((int64_t)count);
+	f->unit = "averaged weights";
+}
+
+static void run_averages(struct audit_case *c, struct findings *sink, struct coverage *cover)
+{
+	static const char *const name = "averages", *const subject = "averaged weights (EMA)";
+	struct state *s = c->current;
+	uint64_t now = count_role(s, TENSOR_EMA), known;
+	uint64_t before = c->previous ? count_role(c->previous, TENSOR_EMA) : 0;
+	struct tensor_changes live, average;
+	int64_t steps = 0;
+
+	if (now == 0) {
+		if (before > 0)
+			averages_finding(c, sink, "the averaged weights (EMA) are no longer saved", 0);
+		cover_not_checked(cover, name, subject, "none are saved");
+		return;
+	}
+	uint64_t same = equal_to_live(s, &known);
+	if (known > 0 && same == known)
+		averages_finding(c, sink, "the averaged weights (EMA) are the live weights: they started again just now", same);
+	if (c->previous && case_steps_between(c, &steps) && steps > 0) {
+		if (!tensors_compare(c->previous, s, TENSOR_WEIGHT, &live) ||
+			!tensors_compare(c->previous, s, TENSOR_EMA, &average)) {
+			sink->lost++;
+			return;
+		}
+		if (average.known > 0 && average.same == average.known && live.same < live.known)
+			averages_finding(c, sink, findings_text(sink,
+				"the averaged weights (EMA) did not move over %lld steps, while the live ones did",
+				(long long)steps), average.same);
+	}
+	cover_ran(cover, name, subject, "tensors", known, now, known < now ? "the others could not be compared" : NULL);
+}
+
+const struct rule rule_averages = {
+	.name = "averages",
+	.subject = "averaged weights (EMA)",
+	.run = run_averages,
+};
