@@ -477,7 +477,8 @@ static void run_rng_continues(struct audit_case *c, struct findings *sink, struc
 		case RNG_UNRELATED: {
 			struct finding *f = pair_finding(c, sink, i, FINDING_R106,
 				findings_text(sink, "%s is not a continuation of the previous state", stream_name(sink, p->later)));
-			f->cause = findings_text(sink, "no relation within %s, in either direction, or from a known seed",
+			f->cause = p->relation.searched == UINT64_MAX ? "no number of draws leads from one to the other"
+				: findings_text(sink, "it is not reached within %s, nor from a seed that the checkpoints mention",
 				draws_text(sink, p->relation.searched));
 			break;
 		}
