@@ -138,7 +138,7 @@ static void compare_tensors_table(struct report *r, const struct state *before, 
 
 	for (size_t k = 0; k < sizeof roles / sizeof roles[0]; k++) {
 		struct tensor_changes w;
-		if (!tensors_compare(before, after, roles[k].role, &w)) {
+		if (!tensors_compare(before, roles[k].role, after, roles[k].role, &w)) {
 			r->findings.lost++;
 			return;
 		}

@@ -149,12 +149,9 @@ static void run_rng_saved(struct audit_case *c, struct findings *sink, struct co
 	}
 	state_bool(s, FACT_SAVE_ONLY_MODEL, &only_model);
 	/* A file that the layout promises and that is not there, or not readable, is said by other rules. */
-	if (s->profile->parts && s->streams.count == 0 && !only_model &&
-		(has_file(s, FILE_RNG) || !s->single)) {
+	if (s->profile->parts && s->streams.count == 0 && !only_model && !s->single) {
 		cover_not_checked(cover, "rng-saved", "random streams saved", "%s",
 			has_file(s, FILE_RNG) ? "the files could not be read" : "the files are missing");
-		if (!has_file(s, FILE_RNG))
-			return;
 		return;
 	}
 	uint64_t missing = check_owners(c, sink);
@@ -202,38 +199,65 @@ static bool differed_before(const struct audit_case *c, const struct stream *a, 
 	return x && y && x->body != y->body;
 }
 
+/* By owner, device and path, so that the streams which ranks have in common lie together; then by rank. */
+static int compare_places(const void *pa, const void *pb)
+{
+	const struct stream *a = *(const struct stream *const *)pa, *b = *(const struct stream *const *)pb;
+	int order = strcmp(a->owner, b->owner);
+
+	if (order == 0)
+		order = (a->device > b->device) - (a->device < b->device);
+	if (order == 0)
+		order = strcmp(a->path, b->path);
+	return order ? order : (a->rank > b->rank) - (a->rank < b->rank);
+}
+
+/* One rank's stream against the first rank's. */
+static void judge_ranks(struct audit_case *c, struct findings *sink, const struct stream *first,
+	const struct stream *a)
+{
+	const struct profile *profile = c->current->profile;
+	enum ranks_relation wanted = is_device(a) ? profile->device_ranks : profile->host_ranks;
+	bool equal = a->body == first->body, differed = differed_before(c, a, first);
+
+	if (equal && (differed || wanted == RANKS_DIFFER)) {
+		struct finding *f = finding_add(sink, FINDING_R103, "rank %d has the %s stream of rank %d%s", a->rank,
+			a->owner, first->rank, differed ? ", and they differed before" : "");
+		if (differed)
+			f->severity = SEVERITY_ERROR;
+		place_stream(sink, f, c->current, a);
+		f->meaning = "the two ranks draw the same dropout masks, orders or augmentations";
+	} else if (!equal && wanted == RANKS_AGREE) {
+		struct finding *f = finding_add(sink, FINDING_R108, "rank %d's %s stream is not the one of rank %d", a->rank,
+			a->owner, first->rank);
+		place_stream(sink, f, c->current, a);
+	}
+}
+
 static void run_rng_ranks(struct audit_case *c, struct findings *sink, struct coverage *cover)
 {
 	struct state *s = c->current;
 	uint64_t compared = 0;
+	const struct stream **order = calloc(s->streams.count + 1, sizeof *order);
 
-	for (size_t i = 0; i < s->streams.count; i++) {
-		const struct stream *a = &s->streams.items[i];
-		/* Every rank is held against the first that has this stream. */
-		const struct stream *first = a;
-		for (size_t k = 0; k < i && first == a; k++)
-			if (s->streams.items[k].rank != a->rank && same_stream(&s->streams.items[k], a) &&
-				strcmp(s->streams.items[k].path, a->path) == 0)
-				first = &s->streams.items[k];
-		if (first == a)
+	if (!order) {
+		sink->lost++;
+		return;
+	}
+	for (size_t i = 0; i < s->streams.count; i++)
+		order[i] = &s->streams.items[i];
+	qsort(order, s->streams.count, sizeof *order, compare_places);
+	for (size_t i = 1, first = 0; i < s->streams.count; i++) {
+		if (!same_stream(order[first], order[i]) || strcmp(order[first]->path, order[i]->path) != 0) {
+			first = i;
+			continue;
+		}
+		if (order[i]->rank == order[first]->rank)
 			continue;
 		compared++;
-		enum ranks_relation wanted = is_device(a) ? s->profile->device_ranks : s->profile->host_ranks;
-		bool equal = a->body == first->body, differed = differed_before(c, a, first);
-		if (equal && (differed || wanted == RANKS_DIFFER)) {
-			struct finding *f = finding_add(sink, FINDING_R103,
-				"rank %d has the %s stream of rank %d%s", a->rank, a->owner, first->rank,
-				differed ? ", and they differed before" : "");
-			if (differed)
-				f->severity = SEVERITY_ERROR;
-			place_stream(sink, f, s, a);
-			f->meaning = "the two ranks draw the same dropout masks, orders or augmentations";
-		} else if (!equal && wanted == RANKS_AGREE) {
-			struct finding *f = finding_add(sink, FINDING_R108,
-				"rank %d's %s stream is not the one of rank %d", a->rank, a->owner, first->rank);
-			place_stream(sink, f, s, a);
-		}
+		judge_ranks(c, sink, order[first], order[i]);
 	}
+	free(order);
 	if (compared == 0)
 		cover_not_checked(cover, "rng-ranks", "random streams between ranks", "only one rank's streams are here");
 	else
@@ -457,7 +481,9 @@ static void run_rng_continues(struct audit_case *c, struct findings *sink, struc
 		compared++;
 		bool bounded = p->relation.kind == RNG_UNRELATED && p->relation.exhausted;
 		exhausted += bounded;
-		if (said_before(&c->streams, i))
+		/* What many ranks have in common is said once. */
+		bool quiet = p->relation.kind == RNG_IDENTICAL ? !moved : p->relation.kind == RNG_ADVANCED && !c->older;
+		if (quiet || said_before(&c->streams, i))
 			continue;
 		switch (p->relation.kind) {
 		case RNG_IDENTICAL:
