@@ -2,6 +2,17 @@
 #
 # One Makefile, not recursive. Objects live in build/$(MODE)/. `make help` lists the targets.
 
+# `make deps demo` and `make deps check` are the README's two commands. The packages are installed first, and
+# only then is the rest read by a make of its own: what pkg-config says must be what is there by then.
+ifneq ($(filter deps,$(MAKECMDGOALS)),)
+REST := $(filter-out deps,$(MAKECMDGOALS))
+.PHONY: deps $(REST)
+deps: ## install the Debian packages that are needed (with demo: to build; with check: to test too)
+	@tools/deps $(if $(filter check%,$(REST)),check,build)
+$(REST): deps
+	@$(MAKE) --no-print-directory $@
+else
+
 MODE ?= release
 V ?= 0
 PREFIX ?= /usr/local
@@ -36,8 +47,10 @@ MODE_FLAGS_asan := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all
 MODE_FLAGS_tsan := -O1 -g -fsanitize=thread
 MODE_FLAGS_cov := -O0 -g --coverage
 MODE_FLAGS_fuzz := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
+MODE_FLAGS_werror := -O2 -g -Werror
+MODE_FLAGS_clang := -O2 -g -Werror
 MODE_LDFLAGS_fuzz := -fsanitize=address,undefined
-ifeq ($(MODE),fuzz)
+ifneq ($(filter $(MODE),fuzz clang),)
 CC := clang
 endif
 ALL_CFLAGS = -std=c11 -fPIC -pthread -fvisibility=hidden $(WARNINGS) $(MODE_FLAGS_$(MODE)) \
@@ -125,6 +138,12 @@ $(REPLAY): $B/tests/fuzz/replay.o $(FUZZ_OBJ) $B/libreprise.a
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $B/libreprise.a $(LIBS)
 
+.PHONY: demo
+DEMO := fixtures/transformers-5.24.0/optimizer-lost/out
+demo: $B/reprise ## build, and judge a shipped pair of real checkpoints in which something is wrong
+	@echo '$$ reprise verify $(DEMO)'
+	@$B/reprise verify $(DEMO); status=$$?; echo "exit status $$status"; test $$status -eq 1
+
 .PHONY: check check-unit check-cli check-fixtures check-fuzz
 check: check-unit check-fuzz check-fixtures check-cli ## run all tests that need only Debian packages
 
@@ -149,6 +168,9 @@ clean: ## remove what was built
 .PHONY: install uninstall
 install: all ## install below $(DESTDIR)$(PREFIX)
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib $(DESTDIR)$(PREFIX)/include
+	install -d $(DESTDIR)$(PREFIX)/share/reprise $(DESTDIR)$(PREFIX)/share/man/man7
+	install -m 644 share/reprise-1.schema.json $(DESTDIR)$(PREFIX)/share/reprise/
+	install -m 644 man/reprise-findings.7 $(DESTDIR)$(PREFIX)/share/man/man7/
 	install -m 755 $B/reprise $(DESTDIR)$(PREFIX)/bin/reprise
 	install -m 644 $B/libreprise.a $(DESTDIR)$(PREFIX)/lib/libreprise.a
 	install -m 755 $B/libreprise.so.$(VERSION) $(DESTDIR)$(PREFIX)/lib/libreprise.so.$(VERSION)
@@ -159,8 +181,12 @@ install: all ## install below $(DESTDIR)$(PREFIX)
 uninstall: ## remove what install installed
 	rm -f $(DESTDIR)$(PREFIX)/bin/reprise $(DESTDIR)$(PREFIX)/include/reprise.h
 	rm -f $(DESTDIR)$(PREFIX)/lib/libreprise.a $(DESTDIR)$(PREFIX)/lib/libreprise.so*
+	rm -f $(DESTDIR)$(PREFIX)/share/man/man7/reprise-findings.7
+	rm -rf $(DESTDIR)$(PREFIX)/share/reprise
 
 .PHONY: help
 help: ## list the targets
 	@sed -n 's/^\([a-z-][a-z -]*\):.*## \(.*\)/  \1\t\2/p' Makefile | expand -t 20
 	@echo "  MODE=release (default), debug, asan, tsan, cov, fuzz; V=1 shows the commands"
+
+endif

@@ -318,7 +318,7 @@ static void check_name_order(struct audit_case *c, struct findings *sink, const 
 	const struct state_tensor *example = NULL, *was = NULL;
 
 	/* Only where both hold the same names: then the order is all that changed. */
-	if (!tensors_compare(c->previous, s, TENSOR_WEIGHT, &w) || w.single > 0)
+	if (!tensors_compare(c->previous, TENSOR_WEIGHT, s, TENSOR_WEIGHT, &w) || w.single > 0)
 		return;
 	for (; a != SIZE_MAX && b != SIZE_MAX; a = next_weight(c->previous, a + 1), b = next_weight(s, b + 1)) {
 		const struct state_tensor *x = &c->previous->tensors.items[a], *y = &s->tensors.items[b];
@@ -666,7 +666,7 @@ static void run_tensors_change(struct audit_case *c, struct findings *sink, stru
 	struct tensor_changes w;
 	int64_t steps;
 
-	if (!tensors_compare(c->previous, c->current, TENSOR_WEIGHT, &w)) {
+	if (!tensors_compare(c->previous, TENSOR_WEIGHT, c->current, TENSOR_WEIGHT, &w)) {
 		sink->lost++;
 		return;
 	}
@@ -706,7 +706,7 @@ static void run_tensor_types(struct audit_case *c, struct findings *sink, struct
 	static const char *const name = "weight-types", *const subject = "types and shapes of weights";
 	struct tensor_changes w;
 
-	if (!tensors_compare(c->previous, c->current, TENSOR_WEIGHT, &w)) {
+	if (!tensors_compare(c->previous, TENSOR_WEIGHT, c->current, TENSOR_WEIGHT, &w)) {
 		sink->lost++;
 		return;
 	}
@@ -751,26 +751,6 @@ static uint64_t count_role(const struct state *s, enum tensor_role role)
 	return count;
 }
 
-/* How many averages hold the bytes of the live weight of the same name; `*known` says how many could be told. */
-static uint64_t equal_to_live(const struct state *s, uint64_t *known)
-{
-	uint64_t same = 0;
-
-	*known = 0;
-	for (size_t i = 0; i < s->tensors.count; i++) {
-		const struct state_tensor *x = &s->tensors.items[i];
-		for (size_t k = 0; k < s->tensors.count && x->role == TENSOR_EMA && x->whole; k++) {
-			const struct state_tensor *y = &s->tensors.items[k];
-			if (y->role != TENSOR_WEIGHT || !y->whole || x->numel < 2 || strcmp(x->name, y->name) != 0)
-				continue;
-			int equal = storage_same(&s->storages.items[x->storage], &s->storages.items[y->storage]);
-			*known += equal >= 0;
-			same += equal == 1;
-		}
-	}
-	return same;
-}
-
 static void averages_finding(struct audit_case *c, struct findings *sink, const char *message, uint64_t count)
 {
 	struct finding *f = finding_add(sink, FINDING_T112, "%s", message);
@@ -785,7 +765,7 @@ static void run_averages(struct audit_case *c, struct findings *sink, struct cov
 {
 	static const char *const name = "averages", *const subject = "averaged weights (EMA)";
 	struct state *s = c->current;
-	uint64_t now = count_role(s, TENSOR_EMA), known;
+	uint64_t now = count_role(s, TENSOR_EMA);
 	uint64_t before = c->previous ? count_role(c->previous, TENSOR_EMA) : 0;
 	struct tensor_changes live, average;
 	int64_t steps = 0;
@@ -796,12 +776,16 @@ static void run_averages(struct audit_case *c, struct findings *sink, struct cov
 		cover_not_checked(cover, name, subject, "none are saved");
 		return;
 	}
-	uint64_t same = equal_to_live(s, &known);
-	if (known > 0 && same == known)
-		averages_finding(c, sink, "the averaged weights (EMA) are the live weights: they started again just now", same);
+	if (!tensors_compare(s, TENSOR_EMA, s, TENSOR_WEIGHT, &live)) {
+		sink->lost++;
+		return;
+	}
+	uint64_t known = live.known;
+	if (known > 0 && live.same == known)
+		averages_finding(c, sink, "the averaged weights (EMA) are the live weights: they started again just now", known);
 	if (c->previous && case_steps_between(c, &steps) && steps > 0) {
-		if (!tensors_compare(c->previous, s, TENSOR_WEIGHT, &live) ||
-			!tensors_compare(c->previous, s, TENSOR_EMA, &average)) {
+		if (!tensors_compare(c->previous, TENSOR_WEIGHT, s, TENSOR_WEIGHT, &live) ||
+			!tensors_compare(c->previous, TENSOR_EMA, s, TENSOR_EMA, &average)) {
 			sink->lost++;
 			return;
 		}
