@@ -109,7 +109,8 @@ START_TEST(many_small_objects_cost_few_blocks)
 	struct arena a;
 	size_t used = 0;
 
-	/* A hundred thousand objects of 300 KiB would be too many: each must not open its own block. */
+	/* A hundred thousand objects of 300 KiB would be too many: each must not open its own
+	 * block. */
 	arena_init(&a, (size_t)1 << 30);
 	for (int i = 0; i < 1000; i++) {
 		ck_assert_ptr_nonnull(arena_alloc(&a, 48));
@@ -259,7 +260,8 @@ END_TEST
 
 START_TEST(a_cursor_is_sticky)
 {
-	static const uint8_t bytes[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18};
+	static const uint8_t bytes[] = {
+		1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18};
 	struct cursor c = cursor_over(bytes, sizeof bytes);
 
 	ck_assert_uint_eq(cursor_u8(&c), 1);
@@ -347,7 +349,8 @@ START_TEST(names_are_found_among_many)
 	names_init(&set);
 	ck_assert_ptr_null(names_find(&set, SLICE("x")));
 	for (int i = 0; i < COUNT; i++) {
-		names[i] = (struct slice){texts[i], (size_t)snprintf(texts[i], sizeof texts[i], "name%d", i)};
+		names[i] = (struct slice){
+			texts[i], (size_t)snprintf(texts[i], sizeof texts[i], "name%d", i)};
 		ck_assert_ptr_eq(names_add(&set, &names[i]), &names[i]);
 	}
 	for (int i = 0; i < COUNT; i++) {

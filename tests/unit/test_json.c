@@ -50,7 +50,9 @@ static int decode_text(const char *text)
 
 START_TEST(reads_every_kind_of_value)
 {
-	ck_assert_int_eq(decode_text(" {\"a\" : [1, -2.5e1 ,true,\tfalse,null, \"x\"],\r\n\"b\":{}, \"c\":[]} "),
+	ck_assert_int_eq(
+		decode_text(
+			" {\"a\" : [1, -2.5e1 ,true,\tfalse,null, \"x\"],\r\n\"b\":{}, \"c\":[]} "),
 		RP_OK);
 	ck_assert_int_eq(root.kind, VAL_DICT);
 	ck_assert_uint_eq(val_count(root), 3);
@@ -93,14 +95,17 @@ START_TEST(strings_are_unescaped)
 		{"\"\\ud800\"", {"\xed\xa0\x80", 3}},
 		{"\"\\udc00x\"", {"\xed\xb0\x80x", 4}},
 		{"\"\\ud800\\ud800\\udc00\"", {"\xed\xa0\x80\xf0\x90\x80\x80", 7}},
-		{"\"\\ud800\\u0041\"", {"\xed\xa0\x80" "A", 4}},
+		{"\"\\ud800\\u0041\"", {"\xed\xa0\x80"
+					"A",
+					       4}},
 		{"\"\\ud800\\n\"", {"\xed\xa0\x80\n", 4}},
 		{"\"\xc3\xa9 \xf0\x9f\x98\x80\"", {"\xc3\xa9 \xf0\x9f\x98\x80", 7}},
 		{"\"12345678\xc3\xa9\x7f\"", {"12345678\xc3\xa9\x7f", 11}},
 	};
 
 	for (size_t i = 0; i < COUNT(cases); i++) {
-		ck_assert_msg(decode_text(cases[i].json) == RP_OK, "%s: %s", cases[i].json, error.text);
+		ck_assert_msg(
+			decode_text(cases[i].json) == RP_OK, "%s: %s", cases[i].json, error.text);
 		ck_assert_int_eq(root.kind, VAL_TEXT);
 		ck_assert_msg(slice_eq(val_slice(root), cases[i].text), "%s", cases[i].json);
 	}
@@ -115,18 +120,28 @@ START_TEST(numbers_keep_their_type)
 		int64_t i;
 		double f;
 	} cases[] = {
-		{"0", VAL_INT, 0, 0}, {"-0", VAL_INT, 0, 0}, {"-7", VAL_INT, -7, 0},
+		{"0", VAL_INT, 0, 0},
+		{"-0", VAL_INT, 0, 0},
+		{"-7", VAL_INT, -7, 0},
 		{"999999999999999999", VAL_INT, 999999999999999999, 0},
-		{"9223372036854775807", VAL_INT, INT64_MAX, 0}, {"-9223372036854775808", VAL_INT, INT64_MIN, 0},
-		{"9223372036854775808", VAL_BIGINT, 0, 0}, {"-9223372036854775809", VAL_BIGINT, 0, 0},
-		{"0.0", VAL_FLOAT, 0, 0}, {"1e0", VAL_FLOAT, 0, 1}, {"1E+2", VAL_FLOAT, 0, 100},
-		{"-1.5e-3", VAL_FLOAT, 0, -0.0015}, {"1e999", VAL_FLOAT, 0, (double)INFINITY},
-		{"0.1", VAL_FLOAT, 0, 0.1}, {"2.2250738585072011e-308", VAL_FLOAT, 0, 2.2250738585072011e-308},
-		{"Infinity", VAL_FLOAT, 0, (double)INFINITY}, {"-Infinity", VAL_FLOAT, 0, -(double)INFINITY},
+		{"9223372036854775807", VAL_INT, INT64_MAX, 0},
+		{"-9223372036854775808", VAL_INT, INT64_MIN, 0},
+		{"9223372036854775808", VAL_BIGINT, 0, 0},
+		{"-9223372036854775809", VAL_BIGINT, 0, 0},
+		{"0.0", VAL_FLOAT, 0, 0},
+		{"1e0", VAL_FLOAT, 0, 1},
+		{"1E+2", VAL_FLOAT, 0, 100},
+		{"-1.5e-3", VAL_FLOAT, 0, -0.0015},
+		{"1e999", VAL_FLOAT, 0, (double)INFINITY},
+		{"0.1", VAL_FLOAT, 0, 0.1},
+		{"2.2250738585072011e-308", VAL_FLOAT, 0, 2.2250738585072011e-308},
+		{"Infinity", VAL_FLOAT, 0, (double)INFINITY},
+		{"-Infinity", VAL_FLOAT, 0, -(double)INFINITY},
 	};
 
 	for (size_t i = 0; i < COUNT(cases); i++) {
-		ck_assert_msg(decode_text(cases[i].json) == RP_OK, "%s: %s", cases[i].json, error.text);
+		ck_assert_msg(
+			decode_text(cases[i].json) == RP_OK, "%s: %s", cases[i].json, error.text);
 		ck_assert_msg(root.kind == cases[i].kind, "%s", cases[i].json);
 		if (root.kind == VAL_INT)
 			ck_assert(root.i == cases[i].i);
@@ -151,8 +166,10 @@ START_TEST(large_integers_are_twos_complement)
 		{"18446744073709551615", {"\xff\xff\xff\xff\xff\xff\xff\xff\0", 9}},
 		{"18446744073709551616", {"\0\0\0\0\0\0\0\0\1", 9}},
 		{"-18446744073709551616", {"\0\0\0\0\0\0\0\0\xff", 9}},
-		{"-170141183460469231731687303715884105728", {"\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x80", 16}},
-		{"170141183460469231731687303715884105728", {"\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x80\0", 17}},
+		{"-170141183460469231731687303715884105728",
+			{"\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x80", 16}},
+		{"170141183460469231731687303715884105728",
+			{"\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x80\0", 17}},
 		{"340282366920938463463374607431768211455",
 			{"\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\0", 17}},
 	};
@@ -189,42 +206,87 @@ START_TEST(errors_say_where)
 		const char *text;
 	} cases[] = {
 		{"", 0, "the text ends where a value is expected at byte 0 (line 1, column 1)"},
-		{"  \n ", 4, "the text ends where a value is expected at byte 4 (line 2, column 2)"},
+		{"  \n ", 4,
+			"the text ends where a value is expected at byte 4 (line 2, column 2)"},
 		{"{\"a\": 1,\n \"\xc3\xb6\" 2}", 15, "':' expected at byte 15 (line 2, column 6)"},
-		{"[1 2]", 3, "',' or ']' expected"}, {"{\"a\":1 2}", 7, "',' or '}' expected"},
-		{"[1}", 2, "',' or ']' expected"}, {"{\"a\":1]", 6, "',' or '}' expected"},
-		{"[1,]", 3, "a value expected"}, {"[,1]", 1, "a value expected"}, {"{,}", 1, "a key expected"},
-		{"{\"a\":1,}", 7, "a key expected"}, {"{a:1}", 1, "a key expected"}, {"{1:1}", 1, "a key expected"},
-		{"{\"a\"}", 4, "':' expected"}, {"{\"a\":}", 5, "a value expected"},
-		{"1 2", 2, "more text after the value"}, {"{}{}", 2, "more text after the value"},
-		{"[]]", 2, "more text after the value"}, {"]", 0, "a value expected"},
-		{"[", 1, "the text ends where a value is expected"}, {"[1", 2, "the text ends inside an array"},
-		{"[1,", 3, "the text ends where a value is expected"}, {"{", 1, "the text ends inside an object"},
-		{"{\"a\"", 4, "the text ends inside an object"}, {"{\"a\":", 5, "the text ends where a value is expected"},
-		{"{\"a\":1", 6, "the text ends inside an object"}, {"{\"a\":1,", 7, "the text ends inside an object"},
-		{"\"abc", 4, "the text ends inside a string"}, {"\"abc\\", 5, "the text ends inside a string"},
-		{"\"\\u12", 5, "the text ends inside a string"}, {"\"\\u", 3, "the text ends inside a string"},
-		{"\"\\u123g\"", 1, "a \\u escape without"}, {"\"\\u 123\"", 1, "a \\u escape without"},
-		{"\"\\u-123\"", 1, "a \\u escape without"}, {"\"\\x\"", 1, "an escape that JSON does not have"},
-		{"\"\\'\"", 1, "an escape that JSON does not have"}, {"\"a\nb\"", 2, "a control character"},
-		{"\"\t\"", 1, "a control character"}, {"\"1234567\x1f\"", 8, "a control character"},
-		{"\"\xff\"", 1, "not UTF-8"}, {"\"ab\xc3\"", 3, "not UTF-8"}, {"\"\xed\xa0\x80\"", 1, "not UTF-8"},
-		{"\"\xc0\x80\"", 1, "not UTF-8"}, {"'a'", 0, "a value expected"},
-		{"01", 1, "starts with 0"}, {"-01", 2, "starts with 0"}, {"00", 1, "starts with 0"},
-		{"+1", 0, "a value expected"}, {".5", 0, "a value expected"}, {"1.", 2, "ends inside a number"},
-		{"1.e5", 2, "a digit expected"}, {"1e", 2, "ends inside a number"}, {"1e+", 3, "ends inside a number"},
-		{"1ex", 2, "a digit expected"}, {"-", 1, "ends inside a number"}, {"-x", 1, "a digit expected"},
-		{"-Infinit", 8, "ends inside a number"}, {"-Inferno", 1, "a digit expected"},
-		{"0x10", 1, "more text"}, {"tru", 3, "ends where a value"}, {"trua", 0, "a value expected"},
-		{"True", 0, "a value expected"}, {"nul]", 0, "a value expected"}, {"nan", 0, "a value expected"},
-		{"Infinityx", 8, "more text"}, {"// c\n1", 0, "a value expected"}, {"\v1", 0, "a value expected"},
-		{"\xef\xbb\xbf\xef\xbb\xbf" "1", 3, "a value expected"}, {"\xff\xfe[", 0, "UTF-16"},
-		{"\xfe\xff", 0, "UTF-16"}, {"\xc2\xa0" "1", 0, "a value expected"},
+		{"[1 2]", 3, "',' or ']' expected"},
+		{"{\"a\":1 2}", 7, "',' or '}' expected"},
+		{"[1}", 2, "',' or ']' expected"},
+		{"{\"a\":1]", 6, "',' or '}' expected"},
+		{"[1,]", 3, "a value expected"},
+		{"[,1]", 1, "a value expected"},
+		{"{,}", 1, "a key expected"},
+		{"{\"a\":1,}", 7, "a key expected"},
+		{"{a:1}", 1, "a key expected"},
+		{"{1:1}", 1, "a key expected"},
+		{"{\"a\"}", 4, "':' expected"},
+		{"{\"a\":}", 5, "a value expected"},
+		{"1 2", 2, "more text after the value"},
+		{"{}{}", 2, "more text after the value"},
+		{"[]]", 2, "more text after the value"},
+		{"]", 0, "a value expected"},
+		{"[", 1, "the text ends where a value is expected"},
+		{"[1", 2, "the text ends inside an array"},
+		{"[1,", 3, "the text ends where a value is expected"},
+		{"{", 1, "the text ends inside an object"},
+		{"{\"a\"", 4, "the text ends inside an object"},
+		{"{\"a\":", 5, "the text ends where a value is expected"},
+		{"{\"a\":1", 6, "the text ends inside an object"},
+		{"{\"a\":1,", 7, "the text ends inside an object"},
+		{"\"abc", 4, "the text ends inside a string"},
+		{"\"abc\\", 5, "the text ends inside a string"},
+		{"\"\\u12", 5, "the text ends inside a string"},
+		{"\"\\u", 3, "the text ends inside a string"},
+		{"\"\\u123g\"", 1, "a \\u escape without"},
+		{"\"\\u 123\"", 1, "a \\u escape without"},
+		{"\"\\u-123\"", 1, "a \\u escape without"},
+		{"\"\\x\"", 1, "an escape that JSON does not have"},
+		{"\"\\'\"", 1, "an escape that JSON does not have"},
+		{"\"a\nb\"", 2, "a control character"},
+		{"\"\t\"", 1, "a control character"},
+		{"\"1234567\x1f\"", 8, "a control character"},
+		{"\"\xff\"", 1, "not UTF-8"},
+		{"\"ab\xc3\"", 3, "not UTF-8"},
+		{"\"\xed\xa0\x80\"", 1, "not UTF-8"},
+		{"\"\xc0\x80\"", 1, "not UTF-8"},
+		{"'a'", 0, "a value expected"},
+		{"01", 1, "starts with 0"},
+		{"-01", 2, "starts with 0"},
+		{"00", 1, "starts with 0"},
+		{"+1", 0, "a value expected"},
+		{".5", 0, "a value expected"},
+		{"1.", 2, "ends inside a number"},
+		{"1.e5", 2, "a digit expected"},
+		{"1e", 2, "ends inside a number"},
+		{"1e+", 3, "ends inside a number"},
+		{"1ex", 2, "a digit expected"},
+		{"-", 1, "ends inside a number"},
+		{"-x", 1, "a digit expected"},
+		{"-Infinit", 8, "ends inside a number"},
+		{"-Inferno", 1, "a digit expected"},
+		{"0x10", 1, "more text"},
+		{"tru", 3, "ends where a value"},
+		{"trua", 0, "a value expected"},
+		{"True", 0, "a value expected"},
+		{"nul]", 0, "a value expected"},
+		{"nan", 0, "a value expected"},
+		{"Infinityx", 8, "more text"},
+		{"// c\n1", 0, "a value expected"},
+		{"\v1", 0, "a value expected"},
+		{"\xef\xbb\xbf\xef\xbb\xbf"
+		 "1",
+			3, "a value expected"},
+		{"\xff\xfe[", 0, "UTF-16"},
+		{"\xfe\xff", 0, "UTF-16"},
+		{"\xc2\xa0"
+		 "1",
+			0, "a value expected"},
 	};
 
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		ck_assert_msg(decode_text(cases[i].json) == RP_E_FORMAT, "%s", cases[i].json);
-		ck_assert_msg(strstr(error.text, cases[i].text) != NULL, "%s: %s", cases[i].json, error.text);
+		ck_assert_msg(strstr(error.text, cases[i].text) != NULL, "%s: %s", cases[i].json,
+			error.text);
 		ck_assert_msg(error.offset == cases[i].offset, "%s: %s", cases[i].json, error.text);
 	}
 	/* A NUL is no end. */
@@ -245,7 +307,9 @@ START_TEST(duplicate_keys_are_kept_and_counted)
 {
 	struct strbuf b;
 
-	ck_assert_int_eq(decode_text("{\"a\":1,\"b\":{\"c\":1,\"c\":2,\"c\":3},\"\\u0061\":4,\"\":0,\"\":0}"),
+	ck_assert_int_eq(
+		decode_text(
+			"{\"a\":1,\"b\":{\"c\":1,\"c\":2,\"c\":3},\"\\u0061\":4,\"\":0,\"\":0}"),
 		RP_OK);
 	ck_assert_uint_eq(duplicates, 4);
 	ck_assert_uint_eq(val_count(root), 5);
@@ -297,8 +361,9 @@ START_TEST(limits_hold)
 	arena_init(&arena, 100);
 	limits = limits_default();
 	ck_assert_int_eq(decode_text("[1,2,3,4,5,6,7,8,9]"), RP_E_MEMORY);
-	ck_assert_int_eq(decode_text("\"\\n                                                                "
-				     "                                                  \""),
+	ck_assert_int_eq(
+		decode_text("\"\\n                                                                "
+			    "                                                  \""),
 		RP_E_MEMORY);
 }
 END_TEST
@@ -307,8 +372,9 @@ END_TEST
 
 static void random_string(struct strbuf *b)
 {
-	static const char *const parts[] = {"a", "B7", "\\n", "\\\"", "\\\\", "\\/", "\\u00e9", "\\ud83d\\ude00",
-		"\xc3\xb6", "\xf0\x9f\x98\x80", "\xe2\x82\xac", " ", "12345678", "weight", "\\b\\f\\r\\t", "\\u0001"};
+	static const char *const parts[] = {"a", "B7", "\\n", "\\\"", "\\\\", "\\/", "\\u00e9",
+		"\\ud83d\\ude00", "\xc3\xb6", "\xf0\x9f\x98\x80", "\xe2\x82\xac", " ", "12345678",
+		"weight", "\\b\\f\\r\\t", "\\u0001"};
 	long count = lrand48() % 6;
 
 	strbuf_add_char(b, '"');
@@ -338,7 +404,8 @@ static void random_value(struct strbuf *b, int depth)
 		strbuf_printf(b, "%lld", (long long)mrand48() * (long long)mrand48());
 		break;
 	case 2:
-		strbuf_printf(b, "%.*g", (int)(lrand48() % 19), ldexp((double)mrand48(), (int)(lrand48() % 100) - 80));
+		strbuf_printf(b, "%.*g", (int)(lrand48() % 19),
+			ldexp((double)mrand48(), (int)(lrand48() % 100) - 80));
 		break;
 	case 3:
 		strbuf_printf(b, "%ld.%lde%ld", mrand48() % 10, lrand48(), mrand48() % 300);
@@ -393,7 +460,9 @@ static bool same(struct val v, json_t *j)
 	case JSON_REAL:
 		return v.kind == VAL_FLOAT && v.f == json_real_value(j);
 	case JSON_STRING:
-		return v.kind == VAL_TEXT && slice_eq(val_slice(v), (struct slice){json_string_value(j), json_string_length(j)});
+		return v.kind == VAL_TEXT &&
+		       slice_eq(val_slice(v),
+			       (struct slice){json_string_value(j), json_string_length(j)});
 	case JSON_ARRAY:
 		if (v.kind != VAL_LIST || val_count(v) != json_array_size(j))
 			return false;
@@ -447,9 +516,9 @@ END_TEST
 /* Where we are laxer than jansson by intention, its complaint has one of these words. */
 static bool known_difference(const char *why, struct slice text)
 {
-	return strstr(why, "too big") || strstr(why, "overflow") || strstr(why, "invalid Unicode") ||
-		strstr(why, "invalid token") || slice_find(text, SLICE("N")) != SIZE_MAX ||
-		slice_find(text, SLICE("I")) != SIZE_MAX;
+	return strstr(why, "too big") || strstr(why, "overflow") ||
+	       strstr(why, "invalid Unicode") || strstr(why, "invalid token") ||
+	       slice_find(text, SLICE("N")) != SIZE_MAX || slice_find(text, SLICE("I")) != SIZE_MAX;
 }
 
 START_TEST(damaged_documents_are_refused_where_jansson_does)
@@ -478,7 +547,8 @@ START_TEST(damaged_documents_are_refused_where_jansson_does)
 			ck_assert_msg(same(root, j), "%s", b.p);
 			accepted++;
 		} else if (status == RP_OK) {
-			ck_assert_msg(known_difference(why.text, strbuf_slice(&b)), "%s\n%s", b.p, why.text);
+			ck_assert_msg(known_difference(why.text, strbuf_slice(&b)), "%s\n%s", b.p,
+				why.text);
 		} else {
 			ck_assert_int_eq(status, RP_E_FORMAT);
 			ck_assert_uint_le(error.offset, b.n);
@@ -499,17 +569,29 @@ START_TEST(known_differences_from_jansson)
 		const char *json;
 		bool ours, janssons;
 	} cases[] = {
-		{"NaN", true, false}, {"Infinity", true, false}, {"-Infinity", true, false},
-		{"18446744073709551616", true, false}, {"1e999", true, false}, {"\"\\ud800\"", true, false},
-		{"\"\\udc00\"", true, false}, {"\"\\ud800\\u0041\"", true, false}, {"\xef\xbb\xbf" "1", true, false},
-		{"[1]x", false, false}, {"-0", true, true}, {"-0.0", true, true}, {"1e-999", true, true},
+		{"NaN", true, false},
+		{"Infinity", true, false},
+		{"-Infinity", true, false},
+		{"18446744073709551616", true, false},
+		{"1e999", true, false},
+		{"\"\\ud800\"", true, false},
+		{"\"\\udc00\"", true, false},
+		{"\"\\ud800\\u0041\"", true, false},
+		{"\xef\xbb\xbf"
+		 "1",
+			true, false},
+		{"[1]x", false, false},
+		{"-0", true, true},
+		{"-0.0", true, true},
+		{"1e-999", true, true},
 	};
 
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		json_error_t why;
 		json_t *j = json_loads(cases[i].json, jansson_flags, &why);
 		ck_assert_msg((j != NULL) == cases[i].janssons, "%s: %s", cases[i].json, why.text);
-		ck_assert_msg((decode_text(cases[i].json) == RP_OK) == cases[i].ours, "%s", cases[i].json);
+		ck_assert_msg((decode_text(cases[i].json) == RP_OK) == cases[i].ours, "%s",
+			cases[i].json);
 		json_decref(j);
 	}
 }
@@ -544,7 +626,8 @@ END_TEST
 
 START_TEST(a_json_file_cut_off_is_truncated)
 {
-	static const char text[] = "{\"log\": [1, 2.5, {\"a\": \"b\\u00e9\", \"c\": null}], \"d\": true}";
+	static const char text[] =
+		"{\"log\": [1, 2.5, {\"a\": \"b\\u00e9\", \"c\": null}], \"d\": true}";
 	char part[sizeof text];
 
 	for (size_t n = 1; n + 1 < sizeof text; n++) {

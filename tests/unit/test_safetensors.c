@@ -40,13 +40,14 @@ static int open_bytes(const struct bytes *b)
 {
 	teardown();
 	setup();
-	return document_open_bytes(&document, (struct slice){(const char *)b->p, b->n}, "m.safetensors",
-		&limits, &sink, &error);
+	return document_open_bytes(&document, (struct slice){(const char *)b->p, b->n},
+		"m.safetensors", &limits, &sink, &error);
 }
 
 static void open_file(const char *path)
 {
-	ck_assert_msg(document_open(&document, AT_FDCWD, path, path, &limits, &sink, &error) == RP_OK,
+	ck_assert_msg(
+		document_open(&document, AT_FDCWD, path, path, &limits, &sink, &error) == RP_OK,
 		"%s: %s", path, error.text);
 	ck_assert_str_eq(document.container->name, "safetensors");
 	ck_assert_uint_eq(sink.list.count, 0);
@@ -86,14 +87,15 @@ static size_t found(enum finding_code code, const char *text)
 	size_t count = 0;
 
 	for (size_t i = 0; i < sink.list.count; i++)
-		count += sink.list.items[i].code == code && strstr(sink.list.items[i].message, text);
+		count +=
+			sink.list.items[i].code == code && strstr(sink.list.items[i].message, text);
 	return count;
 }
 
 START_TEST(reads_a_model)
 {
-	static const double norm[] = {0.2216796875, -0.055908203125, 1.203125, 1.9453125, -0.07666015625,
-		-0.85546875, -0.78515625, -0.81640625};
+	static const double norm[] = {0.2216796875, -0.055908203125, 1.203125, 1.9453125,
+		-0.07666015625, -0.85546875, -0.78515625, -0.81640625};
 
 	open_file(DATA "model.safetensors");
 	ck_assert_uint_eq(val_count(document.root), 11);
@@ -124,9 +126,9 @@ END_TEST
 
 START_TEST(reads_every_dtype)
 {
-	static const char *const numbers[] = {"uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64",
-		"int64", "float16", "bfloat16", "float32", "float64", "float8_e4m3fn", "float8_e5m2",
-		"float8_e4m3fnuz", "float8_e5m2fnuz"};
+	static const char *const numbers[] = {"uint8", "int8", "uint16", "int16", "uint32", "int32",
+		"uint64", "int64", "float16", "bfloat16", "float32", "float64", "float8_e4m3fn",
+		"float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz"};
 
 	open_file(DATA "dtypes.safetensors");
 	ck_assert_uint_eq(document.tensors, 22);
@@ -192,8 +194,9 @@ START_TEST(a_file_cut_anywhere_is_truncated)
 			ck_assert_uint_eq(document.tensors, 10);
 			double v;
 			bool readable = n - header >= 160;
-			ck_assert_int_eq(tensor_read_double(&document, tensor_named("model.embed.weight"), 39, &v,
-						 &error),
+			ck_assert_int_eq(
+				tensor_read_double(&document, tensor_named("model.embed.weight"),
+					39, &v, &error),
 				readable ? RP_OK : RP_E_FORMAT);
 		}
 	}
@@ -230,8 +233,14 @@ START_TEST(a_wrong_length_is_seen)
 		uint64_t length;
 		enum finding_code code;
 	} cases[] = {
-		{0, FINDING_I104}, {1, FINDING_I104}, {871, FINDING_I104}, {873, FINDING_I104}, {3000, FINDING_I102},
-		{100000000, FINDING_I102}, {100000001, FINDING_I104}, {UINT64_MAX >> 8, FINDING_I104},
+		{0, FINDING_I104},
+		{1, FINDING_I104},
+		{871, FINDING_I104},
+		{873, FINDING_I104},
+		{3000, FINDING_I102},
+		{100000000, FINDING_I102},
+		{100000001, FINDING_I104},
+		{UINT64_MAX >> 8, FINDING_I104},
 	};
 	struct bytes b = bytes_of_file(DATA "model.safetensors");
 
@@ -239,7 +248,8 @@ START_TEST(a_wrong_length_is_seen)
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		bytes_set_le(&b, 0, cases[i].length, 8);
 		open_bytes(&b);
-		ck_assert_msg(sink.of_code[cases[i].code] > 0, "%llu", (unsigned long long)cases[i].length);
+		ck_assert_msg(sink.of_code[cases[i].code] > 0, "%llu",
+			(unsigned long long)cases[i].length);
 	}
 	bytes_release(&b);
 }
@@ -255,12 +265,16 @@ START_TEST(sound_headers_pass)
 	} cases[] = {
 		{"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}", 8, 1},
 		{"{\"a\":{\"data_offsets\":[4,8],\"shape\":[1],\"dtype\":\"F32\"},"
-		 "\"b\":{\"dtype\":\"F32\",\"shape\":[],\"data_offsets\":[0,4]}}", 8, 2},
+		 "\"b\":{\"dtype\":\"F32\",\"shape\":[],\"data_offsets\":[0,4]}}",
+			8, 2},
 		{"{\"a\":{\"dtype\":\"F32\",\"shape\":[0],\"data_offsets\":[0,0]},"
 		 "\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]},"
-		 "\"c\":{\"dtype\":\"F32\",\"shape\":[3,0],\"data_offsets\":[4,4]}}", 4, 3},
-		{"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4],\"more\":1}}", 4, 1},
-		{"{\"a\":{\"dtype\":\"F32\",\"shape\":[0,4611686018427387904,4],\"data_offsets\":[0,0]}}", 0, 1},
+		 "\"c\":{\"dtype\":\"F32\",\"shape\":[3,0],\"data_offsets\":[4,4]}}",
+			4, 3},
+		{"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4],\"more\":1}}", 4,
+			1},
+		{"{\"a\":{\"dtype\":\"F32\",\"shape\":[0,4611686018427387904,4],\"data_offsets\":[0,0]}}",
+			0, 1},
 		{"{\"a\":{\"dtype\":\"F6_E2M3\",\"shape\":[4],\"data_offsets\":[0,3]}}", 3, 1},
 		{"{\"a\":{\"dtype\":\"F6_E3M2\",\"shape\":[2,4],\"data_offsets\":[0,6]}}", 6, 1},
 		{"{\"a\":{\"dtype\":\"F4\",\"shape\":[3,2],\"data_offsets\":[0,3]}}", 3, 1},
@@ -290,30 +304,52 @@ START_TEST(unsound_headers_do_not)
 		size_t data;
 		const char *message;
 	} cases[] = {
-		{"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[4,8]}}", 8, "4 bytes in front of it"},
-		{A ",\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[8,12]}}", 12, "4 bytes in front of it"},
-		{A ",\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}", 4, "overlap those of a"},
-		{A ",\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[2,6]}}", 6, "overlap those of a"},
-		{A ",\"b\":{\"dtype\":\"F32\",\"shape\":[0],\"data_offsets\":[2,2]}}", 4, "overlap those of a"},
+		{"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[4,8]}}", 8,
+			"4 bytes in front of it"},
+		{A ",\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[8,12]}}", 12,
+			"4 bytes in front of it"},
+		{A ",\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}", 4,
+			"overlap those of a"},
+		{A ",\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[2,6]}}", 6,
+			"overlap those of a"},
+		{A ",\"b\":{\"dtype\":\"F32\",\"shape\":[0],\"data_offsets\":[2,2]}}", 4,
+			"overlap those of a"},
 		{A "}", 5, "1 bytes follow the last tensor"},
-		{A ",\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[4,8]}}", 8, "this name twice"},
+		{A ",\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[4,8]}}", 8,
+			"this name twice"},
 		{"{\"__metadata__\":{},\"__metadata__\":{}}", 0, "this name twice"},
-		{"{\"a\":{\"dtype\":\"F32\",\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}", 4, "a field twice"},
-		{"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,4]}}", 4, "do not enclose"},
-		{"{\"a\":{\"dtype\":\"F4\",\"shape\":[3],\"data_offsets\":[0,2]}}", 2, "do not enclose"},
-		{"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[4,0]}}", 4, "run backwards"},
-		{"{\"a\":{\"dtype\":\"F32\",\"shape\":[-1],\"data_offsets\":[0,4]}}", 4, "not made of sizes"},
-		{"{\"a\":{\"dtype\":\"F32\",\"shape\":[1.0],\"data_offsets\":[0,4]}}", 4, "not made of sizes"},
-		{"{\"a\":{\"dtype\":\"F32\",\"shape\":[true],\"data_offsets\":[0,4]}}", 4, "not made of sizes"},
-		{"{\"a\":{\"dtype\":\"F32\",\"shape\":[99999999999999999999],\"data_offsets\":[0,4]}}", 4, "not made of sizes"},
-		{"{\"a\":{\"dtype\":\"F32\",\"shape\":[4611686018427387904,4,0],\"data_offsets\":[0,0]}}", 0, "more elements than"},
-		{"{\"a\":{\"dtype\":\"F64\",\"shape\":[4611686018427387904],\"data_offsets\":[0,0]}}", 0, "more bytes than"},
-		{"{\"a\":{\"dtype\":\"F32\",\"shape\":1,\"data_offsets\":[0,4]}}", 4, "shape is not an array"},
-		{"{\"a\":{\"dtype\":7,\"shape\":[1],\"data_offsets\":[0,4]}}", 4, "dtype is not a string"},
-		{"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4,8]}}", 4, "not two offsets"},
-		{"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0]}}", 4, "not two offsets"},
-		{"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[-4,0]}}", 4, "not two offsets"},
-		{"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":\"0-4\"}}", 4, "not two offsets"},
+		{"{\"a\":{\"dtype\":\"F32\",\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}",
+			4, "a field twice"},
+		{"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,4]}}", 4,
+			"do not enclose"},
+		{"{\"a\":{\"dtype\":\"F4\",\"shape\":[3],\"data_offsets\":[0,2]}}", 2,
+			"do not enclose"},
+		{"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[4,0]}}", 4,
+			"run backwards"},
+		{"{\"a\":{\"dtype\":\"F32\",\"shape\":[-1],\"data_offsets\":[0,4]}}", 4,
+			"not made of sizes"},
+		{"{\"a\":{\"dtype\":\"F32\",\"shape\":[1.0],\"data_offsets\":[0,4]}}", 4,
+			"not made of sizes"},
+		{"{\"a\":{\"dtype\":\"F32\",\"shape\":[true],\"data_offsets\":[0,4]}}", 4,
+			"not made of sizes"},
+		{"{\"a\":{\"dtype\":\"F32\",\"shape\":[99999999999999999999],\"data_offsets\":[0,4]}}",
+			4, "not made of sizes"},
+		{"{\"a\":{\"dtype\":\"F32\",\"shape\":[4611686018427387904,4,0],\"data_offsets\":[0,0]}}",
+			0, "more elements than"},
+		{"{\"a\":{\"dtype\":\"F64\",\"shape\":[4611686018427387904],\"data_offsets\":[0,0]}}",
+			0, "more bytes than"},
+		{"{\"a\":{\"dtype\":\"F32\",\"shape\":1,\"data_offsets\":[0,4]}}", 4,
+			"shape is not an array"},
+		{"{\"a\":{\"dtype\":7,\"shape\":[1],\"data_offsets\":[0,4]}}", 4,
+			"dtype is not a string"},
+		{"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4,8]}}", 4,
+			"not two offsets"},
+		{"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0]}}", 4,
+			"not two offsets"},
+		{"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[-4,0]}}", 4,
+			"not two offsets"},
+		{"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":\"0-4\"}}", 4,
+			"not two offsets"},
 		{"{\"a\":{\"dtype\":\"F32\",\"shape\":[1]}}", 4, "no data_offsets"},
 		{"{\"a\":{\"dtype\":\"F32\",\"data_offsets\":[0,4]}}", 4, "no shape"},
 		{"{\"a\":{\"shape\":[1],\"data_offsets\":[0,4]}}", 4, "no dtype"},
@@ -321,7 +357,8 @@ START_TEST(unsound_headers_do_not)
 		{"{\"a\":null}", 0, "not an object"},
 		{"{\"__metadata__\":[]}", 0, "__metadata__ is not an object"},
 		{"{\"__metadata__\":{\"a\":1}}", 0, "is not a string"},
-		{"{\"a\":{\"dtype\":\"F99\",\"shape\":[1],\"data_offsets\":[0,4]}}", 4, "dtype that is not known, such as F99"},
+		{"{\"a\":{\"dtype\":\"F99\",\"shape\":[1],\"data_offsets\":[0,4]}}", 4,
+			"dtype that is not known, such as F99"},
 	};
 
 	for (size_t i = 0; i < COUNT(cases); i++) {
@@ -340,13 +377,18 @@ START_TEST(headers_that_are_no_object_are_malformed)
 		const char *header;
 		uint64_t offset;
 	} cases[] = {
-		{"{\"a\":}", 13}, {"{\"a\":1,}", 15}, {"{} x", 11}, {"{\"a\":{}", 15}, {"{\"\xff\":1}", 10},
+		{"{\"a\":}", 13},
+		{"{\"a\":1,}", 15},
+		{"{} x", 11},
+		{"{\"a\":{}", 15},
+		{"{\"\xff\":1}", 10},
 	};
 
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct bytes b = make(cases[i].header, 0);
 		ck_assert_int_eq(open_bytes(&b), RP_E_FORMAT);
-		ck_assert_str_eq(document.container ? document.container->name : "closed", "closed");
+		ck_assert_str_eq(
+			document.container ? document.container->name : "closed", "closed");
 		ck_assert_uint_eq(sink.list.count, 1);
 		ck_assert_int_eq(sink.list.items[0].code, FINDING_I104);
 		ck_assert_uint_eq(sink.list.items[0].place.offset, cases[i].offset);
@@ -359,12 +401,14 @@ END_TEST
 START_TEST(offsets_beyond_64_bits_are_truncation)
 {
 	struct bytes b = make("{\"a\":{\"dtype\":\"U8\",\"shape\":[1152921504606846976],"
-			      "\"data_offsets\":[17293822569102704639,18446744073709551615]}}", 3);
+			      "\"data_offsets\":[17293822569102704639,18446744073709551615]}}",
+		3);
 	double v;
 
 	ck_assert_int_eq(open_bytes(&b), RP_OK);
 	ck_assert_uint_eq(sink.of_code[FINDING_I102], 1);
-	ck_assert_int_eq(tensor_read_double(&document, tensor_named("a"), 5, &v, &error), RP_E_FORMAT);
+	ck_assert_int_eq(
+		tensor_read_double(&document, tensor_named("a"), 5, &v, &error), RP_E_FORMAT);
 	bytes_release(&b);
 }
 END_TEST
@@ -392,7 +436,8 @@ END_TEST
 START_TEST(unknown_dtypes_keep_their_bytes)
 {
 	struct bytes b = make("{\"a\":{\"dtype\":\"F6_E2M3\",\"shape\":[4],\"data_offsets\":[0,3]},"
-			      "\"b\":{\"dtype\":\"X\",\"shape\":[5],\"data_offsets\":[3,4]}}", 4);
+			      "\"b\":{\"dtype\":\"X\",\"shape\":[5],\"data_offsets\":[3,4]}}",
+		4);
 	double v;
 
 	ck_assert_int_eq(open_bytes(&b), RP_OK);
@@ -401,7 +446,8 @@ START_TEST(unknown_dtypes_keep_their_bytes)
 	ck_assert_int_eq(tensor_named("a")->dtype, DTYPE_UNKNOWN);
 	ck_assert_uint_eq(tensor_named("a")->storage->length, 3);
 	ck_assert_uint_eq(tensor_named("b")->storage->length, 1);
-	ck_assert_int_eq(tensor_read_double(&document, tensor_named("a"), 0, &v, &error), RP_E_UNSUPPORTED);
+	ck_assert_int_eq(
+		tensor_read_double(&document, tensor_named("a"), 0, &v, &error), RP_E_UNSUPPORTED);
 	bytes_release(&b);
 }
 END_TEST
@@ -415,7 +461,8 @@ START_TEST(any_single_byte_may_be_damaged)
 		for (int bit = 0; bit < 8; bit++) {
 			b.p[i] ^= (uint8_t)(1 << bit);
 			int status = open_bytes(&b);
-			/* A failure leaves a finding, except when this is no safetensors file any more. */
+			/* A failure leaves a finding, except when this is no safetensors file any
+			 * more. */
 			if (status == RP_E_FORMAT)
 				ck_assert_uint_gt(sink.list.count, 0);
 			else if (status != RP_OK)
@@ -425,7 +472,8 @@ START_TEST(any_single_byte_may_be_damaged)
 				double d;
 				struct error ignored = ERROR_INIT;
 				if (v.kind == VAL_TENSOR && v.tensor->numel > 0)
-					tensor_read_double(&document, v.tensor, v.tensor->numel - 1, &d, &ignored);
+					tensor_read_double(&document, v.tensor, v.tensor->numel - 1,
+						&d, &ignored);
 			}
 			b.p[i] ^= (uint8_t)(1 << bit);
 		}
@@ -439,11 +487,13 @@ START_TEST(limits_hold)
 	struct slice s = {(const char *)b.p, b.n};
 
 	limits.entries = 10;
-	ck_assert_int_eq(document_open_bytes(&document, s, "m", &limits, &sink, &error), RP_E_LIMIT);
+	ck_assert_int_eq(
+		document_open_bytes(&document, s, "m", &limits, &sink, &error), RP_E_LIMIT);
 	limits = limits_default();
 	error = ERROR_INIT;
 	limits.header_bytes = 871;
-	ck_assert_int_eq(document_open_bytes(&document, s, "m", &limits, &sink, &error), RP_E_LIMIT);
+	ck_assert_int_eq(
+		document_open_bytes(&document, s, "m", &limits, &sink, &error), RP_E_LIMIT);
 	ck_assert_uint_eq(sink.list.count, 0);
 	/* Whatever memory there is, it is read or not, and never half. */
 	limits = limits_default();
@@ -452,7 +502,8 @@ START_TEST(limits_hold)
 		error = ERROR_INIT;
 		ck_assert_uint_lt(limits.memory, 100000);
 		status = document_open_bytes(&document, s, "m", &limits, &sink, &error);
-		ck_assert_msg(status == RP_OK || status == RP_E_MEMORY, "%d %s", status, error.text);
+		ck_assert_msg(
+			status == RP_OK || status == RP_E_MEMORY, "%d %s", status, error.text);
 		ck_assert_uint_eq(sink.list.count, 0);
 	}
 	ck_assert_uint_eq(document.tensors, 10);
@@ -462,7 +513,8 @@ END_TEST
 
 START_TEST(json_is_not_mistaken_for_it)
 {
-	static const char json[] = "{\"head\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}";
+	static const char json[] =
+		"{\"head\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}";
 	struct bytes b = {0};
 
 	/* A brace where the header of a safetensors file has it. */
@@ -482,11 +534,14 @@ START_TEST(a_hundred_thousand_tensors_are_fast)
 	strbuf_init(&s, (size_t)64 << 20);
 	strbuf_add_char(&s, '{');
 	for (int i = 0; i < 100000; i++)
-		strbuf_printf(&s, "%s\"model.layers.%d.mlp.experts.%d.weight\":{\"dtype\":\"U8\",\"shape\":[1,2],"
-				  "\"data_offsets\":[%d,%d]}", i ? "," : "", i / 100, i % 100, 2 * i, 2 * i + 2);
+		strbuf_printf(&s,
+			"%s\"model.layers.%d.mlp.experts.%d.weight\":{\"dtype\":\"U8\",\"shape\":[1,2],"
+			"\"data_offsets\":[%d,%d]}",
+			i ? "," : "", i / 100, i % 100, 2 * i, 2 * i + 2);
 	/* And two of one name, so that names are compared. */
-	strbuf_add_text(&s, ",\"model.layers.500.mlp.experts.0.weight\":{\"dtype\":\"U8\",\"shape\":[0],"
-			    "\"data_offsets\":[0,0]}}");
+	strbuf_add_text(&s,
+		",\"model.layers.500.mlp.experts.0.weight\":{\"dtype\":\"U8\",\"shape\":[0],"
+		"\"data_offsets\":[0,0]}}");
 	struct bytes b = make(strbuf_text(&s), 200000);
 	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &begin);
 	ck_assert_int_eq(open_bytes(&b), RP_OK);
@@ -494,7 +549,8 @@ START_TEST(a_hundred_thousand_tensors_are_fast)
 	ck_assert_uint_eq(document.tensors, 100001);
 	ck_assert_uint_eq(sink.list.count, 1);
 	ck_assert_uint_eq(found(FINDING_I104, "twice"), 1);
-	double seconds = (double)(end.tv_sec - begin.tv_sec) + (double)(end.tv_nsec - begin.tv_nsec) / 1e9;
+	double seconds =
+		(double)(end.tv_sec - begin.tv_sec) + (double)(end.tv_nsec - begin.tv_nsec) / 1e9;
 	ck_assert_msg(seconds < 3, "%g s", seconds);
 	bytes_release(&b);
 	strbuf_release(&s);

@@ -47,13 +47,23 @@ START_TEST(escapes_what_disturbs_a_terminal)
 		{{"", 0}, ""},
 		{{NULL, 0}, ""},
 		{{"plain", 5}, "plain"},
-		{{"gr\xc3\xb6\xc3\x9f" "e", 7}, "gr\xc3\xb6\xc3\x9f" "e"},
+		{{"gr\xc3\xb6\xc3\x9f"
+		  "e",
+			 7},
+			"gr\xc3\xb6\xc3\x9f"
+			"e"},
 		{{"a\0b", 3}, "a\\x00b"},
 		{{"\x1b[31m", 5}, "\\x1b[31m"},
 		{{"line\nline\r\t", 11}, "line\\x0aline\\x0d\\x09"},
 		{{"\x7f", 1}, "\\x7f"},
-		{{"\xc2\x9b" "31m", 5}, "\\u{009b}31m"},
-		{{"\xe2\x80\xae" "cod", 6}, "\\u{202e}cod"},
+		{{"\xc2\x9b"
+		  "31m",
+			 5},
+			"\\u{009b}31m"},
+		{{"\xe2\x80\xae"
+		  "cod",
+			 6},
+			"\\u{202e}cod"},
 		{{"\xe2\x81\xa6", 3}, "\\u{2066}"},
 		{{"\xef\xbb\xbf", 3}, "\\u{feff}"},
 		{{"\xf3\xa0\x81\x81", 4}, "\\u{e0041}"},
@@ -108,7 +118,8 @@ START_TEST(every_code_point_survives_decoding)
 		}
 		struct slice text = {bytes, n};
 		bool surrogate = c >= 0xd800 && c < 0xe000;
-		if (text_utf8_next(text, &point) != (surrogate ? 0 : n) || point != (surrogate ? 0 : c))
+		if (text_utf8_next(text, &point) != (surrogate ? 0 : n) ||
+			point != (surrogate ? 0 : c))
 			ck_abort_msg("U+%04X", (unsigned)c);
 		text.n--;
 		if (text_utf8_next(text, &point) != 0)
@@ -126,7 +137,10 @@ START_TEST(utf8_is_judged_as_a_whole)
 		{{"", 0}, true},
 		{{NULL, 0}, true},
 		{{"12345678", 8}, true},
-		{{"1234567\xc3\xb6" "12345678", 17}, true},
+		{{"1234567\xc3\xb6"
+		  "12345678",
+			 17},
+			true},
 		{{"1234567\xc3", 8}, false},
 		{{"12345678\x80", 9}, false},
 		{{"\xe0\x80\xaf", 3}, false},
@@ -149,9 +163,18 @@ START_TEST(bytes_have_units)
 		uint64_t n;
 		const char *shown;
 	} cases[] = {
-		{0, "0 B"}, {1, "1 B"}, {999, "999 B"}, {1000, "1.0 kB"}, {1049, "1.0 kB"},
-		{1050, "1.1 kB"}, {999949, "999.9 kB"}, {999950, "1.0 MB"}, {4123456, "4.1 MB"},
-		{1000000000, "1.0 GB"}, {1234567890123, "1.2 TB"}, {999999999999999999, "1.0 EB"},
+		{0, "0 B"},
+		{1, "1 B"},
+		{999, "999 B"},
+		{1000, "1.0 kB"},
+		{1049, "1.0 kB"},
+		{1050, "1.1 kB"},
+		{999949, "999.9 kB"},
+		{999950, "1.0 MB"},
+		{4123456, "4.1 MB"},
+		{1000000000, "1.0 GB"},
+		{1234567890123, "1.2 TB"},
+		{999999999999999999, "1.0 EB"},
 		{UINT64_MAX, "18.4 EB"},
 	};
 
@@ -189,10 +212,20 @@ START_TEST(magnitudes_are_short)
 		uint64_t n;
 		const char *shown;
 	} cases[] = {
-		{0, "0"}, {1234, "1 234"}, {999999, "999 999"}, {1000000, "1.00 M"},
-		{9994999, "9.99 M"}, {9995000, "10.0 M"}, {9999999, "10.0 M"}, {103900000, "103.9 M"},
-		{999949999, "999.9 M"}, {999950000, "1.00 B"}, {1760000000, "1.76 B"},
-		{70553706496, "70.6 B"}, {1500000000000, "1.50 T"}, {1234567890123456, "1 235 T"},
+		{0, "0"},
+		{1234, "1 234"},
+		{999999, "999 999"},
+		{1000000, "1.00 M"},
+		{9994999, "9.99 M"},
+		{9995000, "10.0 M"},
+		{9999999, "10.0 M"},
+		{103900000, "103.9 M"},
+		{999949999, "999.9 M"},
+		{999950000, "1.00 B"},
+		{1760000000, "1.76 B"},
+		{70553706496, "70.6 B"},
+		{1500000000000, "1.50 T"},
+		{1234567890123456, "1 235 T"},
 	};
 
 	for (size_t i = 0; i < COUNT(cases); i++) {
@@ -208,14 +241,30 @@ START_TEST(doubles_are_short)
 		double v;
 		const char *shown;
 	} cases[] = {
-		{0, "0"}, {-0.0, "-0"}, {1, "1"}, {-1.5, "-1.5"}, {0.1, "0.1"}, {1.0 / 3, "0.3333333333333333"},
-		{2.7e-4, "0.00027"}, {1e-4, "0.0001"}, {9.9e-5, "9.9e-5"}, {1e15, "1000000000000000"},
-		{1e16, "1e16"}, {1.5e300, "1.5e300"}, {5e-324, "5e-324"}, {DBL_MIN, "2.2250738585072014e-308"},
-		{DBL_MAX, "1.7976931348623157e308"}, {9007199254740993.0, "9007199254740992"},
+		{0, "0"},
+		{-0.0, "-0"},
+		{1, "1"},
+		{-1.5, "-1.5"},
+		{0.1, "0.1"},
+		{1.0 / 3, "0.3333333333333333"},
+		{2.7e-4, "0.00027"},
+		{1e-4, "0.0001"},
+		{9.9e-5, "9.9e-5"},
+		{1e15, "1000000000000000"},
+		{1e16, "1e16"},
+		{1.5e300, "1.5e300"},
+		{5e-324, "5e-324"},
+		{DBL_MIN, "2.2250738585072014e-308"},
+		{DBL_MAX, "1.7976931348623157e308"},
+		{9007199254740993.0, "9007199254740992"},
 		/* Nearest 16 digits end in ...801, which reads back as the double below. */
-		{0x1p-44, "5.684341886080802e-14"}, {0x1p-24, "5.960464477539063e-8"},
-		{0x1p1023, "8.98846567431158e307"}, {9.5367431640625e-07, "9.5367431640625e-7"},
-		{(double)NAN, "NaN"}, {-(double)INFINITY, "-Infinity"}, {(double)INFINITY, "Infinity"},
+		{0x1p-44, "5.684341886080802e-14"},
+		{0x1p-24, "5.960464477539063e-8"},
+		{0x1p1023, "8.98846567431158e307"},
+		{9.5367431640625e-07, "9.5367431640625e-7"},
+		{(double)NAN, "NaN"},
+		{-(double)INFINITY, "-Infinity"},
+		{(double)INFINITY, "Infinity"},
 	};
 
 	for (size_t i = 0; i < COUNT(cases); i++) {
@@ -256,7 +305,8 @@ START_TEST(doubles_read_back)
 		char fewer[64];
 		size_t digits = 0;
 		for (size_t j = 0; j < out.n && out.p[j] != 'e'; j++)
-			digits += out.p[j] >= '0' && out.p[j] <= '9' && (digits > 0 || out.p[j] != '0');
+			digits += out.p[j] >= '0' && out.p[j] <= '9' &&
+				  (digits > 0 || out.p[j] != '0');
 		if (digits == 17) {
 			snprintf(fewer, sizeof fewer, "%.16g", v);
 			ck_assert(strtod(fewer, NULL) != v);
@@ -273,7 +323,8 @@ START_TEST(decimals_parse_as_strtod_has_them)
 		char text[64];
 		uint64_t m = (uint64_t)mrand48() << 32 ^ (uint32_t)mrand48();
 		m >>= lrand48() % 60;
-		snprintf(text, sizeof text, "%llue%d", (unsigned long long)m, (int)(lrand48() % 64) - 40);
+		snprintf(text, sizeof text, "%llue%d", (unsigned long long)m,
+			(int)(lrand48() % 64) - 40);
 		double expected = strtod(text, NULL), v = 0;
 		ck_assert(text_parse_double(slice_of(text), &v));
 		ck_assert_msg(v == expected, "%s: %a, not %a", text, v, expected);
@@ -318,15 +369,41 @@ START_TEST(doubles_from_text)
 		bool good;
 		double v;
 	} cases[] = {
-		{"1", true, 1}, {"-2.5", true, -2.5}, {"+3", true, 3}, {".5", true, 0.5}, {"5.", true, 5},
-		{"1e3", true, 1000}, {"1E+3", true, 1000}, {"25e-1", true, 2.5}, {"0e99999999999999999999", true, 0},
-		{"1e999", true, (double)INFINITY}, {"-1e999", true, -(double)INFINITY}, {"1e-999", true, 0},
-		{"1e99999999999999999999", true, (double)INFINITY}, {"1e-99999999999999999999", true, 0},
-		{"inf", true, (double)INFINITY}, {"-Infinity", true, -(double)INFINITY}, {"4.9e-324", true, 5e-324},
-		{"2.4e-324", true, 0}, {"007", true, 7}, {"123456789012345678901234567890", true, 123456789012345678901234567890.0},
-		{"", false, 0}, {".", false, 0}, {"-", false, 0}, {"e5", false, 0}, {"1e", false, 0}, {"1e+", false, 0},
-		{"1 ", false, 0}, {" 1", false, 0}, {"1.2.3", false, 0}, {"0x10", false, 0}, {"1,5", false, 0},
-		{"infinit", false, 0}, {"nanx", false, 0}, {"--1", false, 0}, {"1e5.0", false, 0},
+		{"1", true, 1},
+		{"-2.5", true, -2.5},
+		{"+3", true, 3},
+		{".5", true, 0.5},
+		{"5.", true, 5},
+		{"1e3", true, 1000},
+		{"1E+3", true, 1000},
+		{"25e-1", true, 2.5},
+		{"0e99999999999999999999", true, 0},
+		{"1e999", true, (double)INFINITY},
+		{"-1e999", true, -(double)INFINITY},
+		{"1e-999", true, 0},
+		{"1e99999999999999999999", true, (double)INFINITY},
+		{"1e-99999999999999999999", true, 0},
+		{"inf", true, (double)INFINITY},
+		{"-Infinity", true, -(double)INFINITY},
+		{"4.9e-324", true, 5e-324},
+		{"2.4e-324", true, 0},
+		{"007", true, 7},
+		{"123456789012345678901234567890", true, 123456789012345678901234567890.0},
+		{"", false, 0},
+		{".", false, 0},
+		{"-", false, 0},
+		{"e5", false, 0},
+		{"1e", false, 0},
+		{"1e+", false, 0},
+		{"1 ", false, 0},
+		{" 1", false, 0},
+		{"1.2.3", false, 0},
+		{"0x10", false, 0},
+		{"1,5", false, 0},
+		{"infinit", false, 0},
+		{"nanx", false, 0},
+		{"--1", false, 0},
+		{"1e5.0", false, 0},
 	};
 
 	for (size_t i = 0; i < COUNT(cases); i++) {
@@ -375,10 +452,21 @@ START_TEST(rounded_doubles_have_few_digits)
 		int digits;
 		const char *shown;
 	} cases[] = {
-		{0, 3, "0"}, {1, 3, "1"}, {2.0 / 3, 3, "0.667"}, {9.996, 3, "10"}, {-12.345, 4, "-12.35"},
-		{123456, 3, "123000"}, {1234567, 3, "1.23e6"}, {0.00012345, 3, "0.000123"},
-		{0.000012345, 3, "1.23e-5"}, {1e-4, 1, "0.0001"}, {999999, 6, "999999"}, {5, 0, "5"},
-		{0.1, 99, "0.10000000000000001"}, {(double)NAN, 3, "NaN"}, {(double)INFINITY, 3, "Infinity"},
+		{0, 3, "0"},
+		{1, 3, "1"},
+		{2.0 / 3, 3, "0.667"},
+		{9.996, 3, "10"},
+		{-12.345, 4, "-12.35"},
+		{123456, 3, "123000"},
+		{1234567, 3, "1.23e6"},
+		{0.00012345, 3, "0.000123"},
+		{0.000012345, 3, "1.23e-5"},
+		{1e-4, 1, "0.0001"},
+		{999999, 6, "999999"},
+		{5, 0, "5"},
+		{0.1, 99, "0.10000000000000001"},
+		{(double)NAN, 3, "NaN"},
+		{(double)INFINITY, 3, "Infinity"},
 	};
 
 	for (size_t i = 0; i < COUNT(cases); i++) {
@@ -425,14 +513,25 @@ END_TEST
 
 START_TEST(the_nearest_word_is_offered)
 {
-	static const char *const words[] = {"verify", "compare", "explain", "show", "ls", "get", "resume"};
+	static const char *const words[] = {
+		"verify", "compare", "explain", "show", "ls", "get", "resume"};
 	static const struct {
 		const char *typed, *meant;
 	} cases[] = {
-		{"verfiy", "verify"}, {"verify", "verify"}, {"Verify", "verify"}, {"comprae", "compare"},
-		{"shwo", "show"}, {"lss", "ls"}, {"gte", "get"}, {"explian", "explain"}, {"frobnicate", NULL},
-		{"x", NULL}, {"", NULL}, {"resumee", "resume"},
-		{"a-word-that-is-much-longer-than-any-command-could-ever-be-and-then-some-more", NULL},
+		{"verfiy", "verify"},
+		{"verify", "verify"},
+		{"Verify", "verify"},
+		{"comprae", "compare"},
+		{"shwo", "show"},
+		{"lss", "ls"},
+		{"gte", "get"},
+		{"explian", "explain"},
+		{"frobnicate", NULL},
+		{"x", NULL},
+		{"", NULL},
+		{"resumee", "resume"},
+		{"a-word-that-is-much-longer-than-any-command-could-ever-be-and-then-some-more",
+			NULL},
 	};
 
 	for (size_t i = 0; i < COUNT(cases); i++) {
@@ -450,15 +549,16 @@ END_TEST
 START_TEST(numbers_in_names_count_as_numbers)
 {
 	/* In order. */
-	static const char *const names[] = {"", "0", "00", "01", "1", "2", "9", "010", "10", "011", "99999999999999999999",
-		"100000000000000000000", "A", "a", "a0", "a00", "a1", "a1a", "a1b", "a01c", "a2", "a10", "a10-1", "a10-2",
-		"a10-10", "a10b", "b", "step-9", "step-10", "step-100", "\xc3\xb6"};
+	static const char *const names[] = {"", "0", "00", "01", "1", "2", "9", "010", "10", "011",
+		"99999999999999999999", "100000000000000000000", "A", "a", "a0", "a00", "a1", "a1a",
+		"a1b", "a01c", "a2", "a10", "a10-1", "a10-2", "a10-10", "a10b", "b", "step-9",
+		"step-10", "step-100", "\xc3\xb6"};
 
 	for (size_t i = 0; i < COUNT(names); i++)
 		for (size_t j = 0; j < COUNT(names); j++) {
 			int order = text_natural_compare(slice_of(names[i]), slice_of(names[j]));
-			ck_assert_msg((order > 0) - (order < 0) == (i > j) - (i < j), "%s and %s: %d",
-				names[i], names[j], order);
+			ck_assert_msg((order > 0) - (order < 0) == (i > j) - (i < j),
+				"%s and %s: %d", names[i], names[j], order);
 		}
 }
 END_TEST
