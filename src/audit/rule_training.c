@@ -778,6 +778,66 @@ const struct rule rule_tensor_types = {
 	.run = run_tensor_types,
 };
 
+/* ---- shapes ----------------------------------------------------------------------------------- */
+
+static const struct fact *config_int(const struct state *s, const char *const *names, int64_t *value)
+{
+	for (; *names; names++) {
+		for (size_t i = 0; i < s->facts.count; i++) {
+			const struct fact *f = &s->facts.items[i];
+			if (f->key != FACT_CONFIG || f->type != FACT_INT || f->i <= 0)
+				continue;
+			const char *dot = strrchr(f->path, '.');
+			if (strcmp(dot ? dot + 1 : f->path, *names) == 0) {
+				*value = f->i;
+				return f;
+			}
+		}
+	}
+	return NULL;
+}
+
+static bool has_weight_named(const struct state *s, const char *part)
+{
+	for (size_t i = 0; i < s->tensors.count; i++)
+		if (s->tensors.items[i].role == TENSOR_WEIGHT && strstr(s->tensors.items[i].name, part))
+			return true;
+	return false;
+}
+
+/*
+ * A feed-forward width that is not 4 x hidden: BLOOM's 104B run trained a 58B model for weeks because one
+ * variable kept its old value. Gated layers have other ratios and are told by their weights' names.
+ */
+static void run_shapes(struct audit_case *c, struct findings *sink, struct coverage *cover)
+{
+	static const char *const hidden_names[] = {"hidden_size", "n_embd", "d_model", NULL};
+	static const char *const inner_names[] = {"ffn_hidden_size", "intermediate_size", "n_inner", "d_ff", "ffn_dim", NULL};
+	struct state *s = c->current;
+	int64_t hidden, inner;
+	const struct fact *f = config_int(s, inner_names, &inner);
+
+	if (!f || !config_int(s, hidden_names, &hidden)) {
+		cover_ran(cover, "shapes", "unusual shapes", "ratios", 0, 0, NULL);
+		return;
+	}
+	if (inner != 4 * hidden && !has_weight_named(s, "gate") && !has_weight_named(s, ".w3.")) {
+		struct finding *found = finding_add(sink, FINDING_T110,
+			"the feed-forward width is %s x the hidden size, usual is 4", number_text(sink, (double)inner / (double)hidden));
+		place_fact(sink, found, s, f);
+		found->observed = quantity_count(inner);
+		found->expected = quantity_count(4 * hidden);
+		found->unit = "units";
+	}
+	cover_ran(cover, "shapes", "unusual shapes", "ratios", 1, 1, NULL);
+}
+
+const struct rule rule_shapes = {
+	.name = "shapes",
+	.subject = "unusual shapes",
+	.run = run_shapes,
+};
+
 /* ---- averaged weights ------------------------------------------------------------------------- */
 
 static uint64_t count_role(const struct state *s, enum tensor_role role)
