@@ -138,7 +138,7 @@ static void compare_tensors_table(struct report *r, const struct state *before, 
 
 	for (size_t k = 0; k < sizeof roles / sizeof roles[0]; k++) {
 		struct tensor_changes w;
-		if (!tensors_compare(before, after, roles[k].role, &w)) {
+		if (!tensors_compare(before, roles[k].role, after, roles[k].role, &w)) {
 			r->findings.lost++;
 			return;
 		}
@@ -184,6 +184,10 @@ int compare_paths(struct report *r, const char *earlier, const char *later, cons
 	}
 	struct audit_case c = {
 		.current = &b.state, .previous = &a.state, .limits = &o->limits, .no_previous = ""};
+	if (status == RP_OK) {
+		c.current_place = subject_place(&b);
+		c.previous_place = subject_place(&a);
+	}
 	if (status == RP_OK && !o->quick) {
 		status = bytes_read(&a.state, a.listing.dirfd, a.chosen->base, team_size(o->threads), &totals, e);
 		if (status == RP_OK)

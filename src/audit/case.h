@@ -9,13 +9,17 @@
 #include "base/limits.h"
 #include "profile/profile.h"
 #include "state/bytes.h"
+#include "state/moments.h"
 #include "state/relate.h"
 #include "state/state.h"
 
 struct audit_case {
 	struct state *current;
 	struct state *previous;      /* an earlier checkpoint of the same line, or NULL */
+	struct state *older;         /* the one before that, or NULL: it tells how fast things go */
+	struct state_place current_place, previous_place; /* where their files are, for rules that read bytes */
 	struct stream_pairs streams; /* previous against current; empty without previous */
+	struct stream_pairs older_streams; /* older against previous */
 	const struct byte_totals *bytes; /* what was streamed of the current one; NULL: metadata only */
 	const struct limits *limits;
 	const char *no_previous;     /* why there is no previous one, for coverage */

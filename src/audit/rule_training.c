@@ -63,7 +63,7 @@ static void place_optimizer(struct findings *sink, struct finding *f, struct sta
 	}
 	const struct optimizer *o = &s->optimizers.items[0];
 	place_file(sink, f, s, o->file);
-	f->place.path = findings_text(sink, "%s.state[*].step", *o->path ? o->path : "");
+	f->place.path = findings_text(sink, "%s%sstate[*].step", o->path, *o->path ? "." : "");
 }
 
 /* The optimizer's counter and the trainer's step, where one update counts one in both. */
@@ -210,7 +210,7 @@ static void check_cold(struct audit_case *c, struct findings *sink, const struct
 	struct finding *f = finding_add(sink, FINDING_T104,
 		"the optimizer's second moments are all zero at step %lld", (long long)step);
 	place_file(sink, f, s, o->file);
-	f->place.path = findings_text(sink, "%s.state[*].exp_avg_sq", o->path);
+	f->place.path = findings_text(sink, "%s%sstate[*].exp_avg_sq", o->path, *o->path ? "." : "");
 	f->observed = quantity_count((int64_t)zero);
 	f->expected = quantity_count(0);
 	f->unit = "tensors of zeros";
@@ -318,7 +318,7 @@ static void check_name_order(struct audit_case *c, struct findings *sink, const 
 	const struct state_tensor *example = NULL, *was = NULL;
 
 	/* Only where both hold the same names: then the order is all that changed. */
-	if (!tensors_compare(c->previous, s, TENSOR_WEIGHT, &w) || w.single > 0)
+	if (!tensors_compare(c->previous, TENSOR_WEIGHT, s, TENSOR_WEIGHT, &w) || w.single > 0)
 		return;
 	for (; a != SIZE_MAX && b != SIZE_MAX; a = next_weight(c->previous, a + 1), b = next_weight(s, b + 1)) {
 		const struct state_tensor *x = &c->previous->tensors.items[a], *y = &s->tensors.items[b];
@@ -377,7 +377,7 @@ static void run_optimizer_state(struct audit_case *c, struct findings *sink, str
 			struct finding *f = finding_add(sink, FINDING_T104,
 				"the optimizer's state is empty: none of %llu parameters has moments", (unsigned long long)o->listed);
 			place_file(sink, f, s, o->file);
-			f->place.path = o->path && *o->path ? findings_text(sink, "%s.state", o->path) : ".state";
+			f->place.path = findings_text(sink, "%s%sstate", o->path, *o->path ? "." : "");
 			f->observed = quantity_count(0);
 			f->expected = quantity_count((int64_t)o->listed);
 			f->unit = "parameters";
@@ -633,7 +633,7 @@ static void run_scaler(struct audit_case *c, struct findings *sink, struct cover
 		return;
 	}
 	if (!has) {
-		cover_not_checked(cover, name, subject, "none is saved; none is needed without fp16");
+		cover_ran(cover, name, subject, "scalers", 0, 0, NULL);
 		return;
 	}
 	int64_t steps = 0, interval, before_tracker = 0;
@@ -660,13 +660,49 @@ const struct rule rule_scaler = {
 
 /* ---- weights ---------------------------------------------------------------------------------- */
 
+/*
+ * A file all of whose weights are those of the previous checkpoint, while the others changed: a shard of an
+ * earlier save. Frozen layers may fill a file as well, so this needs an optimizer that trains every weight.
+ */
+static void check_stale_shards(struct audit_case *c, struct findings *sink, int64_t steps)
+{
+	struct state *s = c->current;
+	uint64_t trained = 0, weights = 0;
+
+	for (size_t i = 0; i < s->optimizers.count; i++)
+		trained += s->optimizers.items[i].params.count;
+	for (size_t i = 0; i < s->tensors.count; i++)
+		weights += s->tensors.items[i].role == TENSOR_WEIGHT;
+	if (trained < weights || s->single)
+		return;
+	for (uint32_t i = 0; i < s->files.count; i++) {
+		struct tensor_changes w;
+		if (s->files.items[i].role != FILE_WEIGHTS)
+			continue;
+		if (!tensors_compare_file(c->previous, s, i, &w)) {
+			sink->lost++;
+			return;
+		}
+		if (w.known == 0 || w.same < w.known)
+			continue;
+		struct finding *f = finding_add(sink, FINDING_I105,
+			"the %llu weights in %s are those of %lld steps earlier, while the others changed",
+			(unsigned long long)w.same, findings_escaped(sink, slice_of(s->files.items[i].path)), (long long)steps);
+		place_file(sink, f, s, i);
+		f->place.step_first = f->place.step_last = case_step(c);
+		f->observed = quantity_count((int64_t)w.same);
+		f->unit = "identical weights";
+		f->cause = "the file is of an earlier save";
+	}
+}
+
 static void run_tensors_change(struct audit_case *c, struct findings *sink, struct coverage *cover)
 {
 	static const char *const name = "weights-change", *const subject = "weights since the previous checkpoint";
 	struct tensor_changes w;
 	int64_t steps;
 
-	if (!tensors_compare(c->previous, c->current, TENSOR_WEIGHT, &w)) {
+	if (!tensors_compare(c->previous, TENSOR_WEIGHT, c->current, TENSOR_WEIGHT, &w)) {
 		sink->lost++;
 		return;
 	}
@@ -690,6 +726,8 @@ static void run_tensors_change(struct audit_case *c, struct findings *sink, stru
 		place_file(sink, f, c->current, w.different->file);
 		f->place.path = findings_escaped(sink, slice_of(w.different->name));
 	}
+	if (w.same > 0 && w.same < w.known && steps > 0)
+		check_stale_shards(c, sink, steps);
 	cover_ran(cover, name, subject, "weights", w.known, w.both,
 		w.known < w.both ? "the others are stored without a checksum and were not read, or changed their type" : NULL);
 }
@@ -706,7 +744,7 @@ static void run_tensor_types(struct audit_case *c, struct findings *sink, struct
 	static const char *const name = "weight-types", *const subject = "types and shapes of weights";
 	struct tensor_changes w;
 
-	if (!tensors_compare(c->previous, c->current, TENSOR_WEIGHT, &w)) {
+	if (!tensors_compare(c->previous, TENSOR_WEIGHT, c->current, TENSOR_WEIGHT, &w)) {
 		sink->lost++;
 		return;
 	}
@@ -751,26 +789,6 @@ static uint64_t count_role(const struct state *s, enum tensor_role role)
 	return count;
 }
 
-/* How many averages hold the bytes of the live weight of the same name; `*known` says how many could be told. */
-static uint64_t equal_to_live(const struct state *s, uint64_t *known)
-{
-	uint64_t same = 0;
-
-	*known = 0;
-	for (size_t i = 0; i < s->tensors.count; i++) {
-		const struct state_tensor *x = &s->tensors.items[i];
-		for (size_t k = 0; k < s->tensors.count && x->role == TENSOR_EMA && x->whole; k++) {
-			const struct state_tensor *y = &s->tensors.items[k];
-			if (y->role != TENSOR_WEIGHT || !y->whole || x->numel < 2 || strcmp(x->name, y->name) != 0)
-				continue;
-			int equal = storage_same(&s->storages.items[x->storage], &s->storages.items[y->storage]);
-			*known += equal >= 0;
-			same += equal == 1;
-		}
-	}
-	return same;
-}
-
 static void averages_finding(struct audit_case *c, struct findings *sink, const char *message, uint64_t count)
 {
 	struct finding *f = finding_add(sink, FINDING_T112, "%s", message);
@@ -785,7 +803,7 @@ static void run_averages(struct audit_case *c, struct findings *sink, struct cov
 {
 	static const char *const name = "averages", *const subject = "averaged weights (EMA)";
 	struct state *s = c->current;
-	uint64_t now = count_role(s, TENSOR_EMA), known;
+	uint64_t now = count_role(s, TENSOR_EMA);
 	uint64_t before = c->previous ? count_role(c->previous, TENSOR_EMA) : 0;
 	struct tensor_changes live, average;
 	int64_t steps = 0;
@@ -793,15 +811,19 @@ static void run_averages(struct audit_case *c, struct findings *sink, struct cov
 	if (now == 0) {
 		if (before > 0)
 			averages_finding(c, sink, "the averaged weights (EMA) are no longer saved", 0);
-		cover_not_checked(cover, name, subject, "none are saved");
+		cover_ran(cover, name, subject, "tensors", 0, 0, NULL);
 		return;
 	}
-	uint64_t same = equal_to_live(s, &known);
-	if (known > 0 && same == known)
-		averages_finding(c, sink, "the averaged weights (EMA) are the live weights: they started again just now", same);
+	if (!tensors_compare(s, TENSOR_EMA, s, TENSOR_WEIGHT, &live)) {
+		sink->lost++;
+		return;
+	}
+	uint64_t known = live.known;
+	if (known > 0 && live.same == known)
+		averages_finding(c, sink, "the averaged weights (EMA) are the live weights: they started again just now", known);
 	if (c->previous && case_steps_between(c, &steps) && steps > 0) {
-		if (!tensors_compare(c->previous, s, TENSOR_WEIGHT, &live) ||
-			!tensors_compare(c->previous, s, TENSOR_EMA, &average)) {
+		if (!tensors_compare(c->previous, TENSOR_WEIGHT, s, TENSOR_WEIGHT, &live) ||
+			!tensors_compare(c->previous, TENSOR_EMA, s, TENSOR_EMA, &average)) {
 			sink->lost++;
 			return;
 		}

@@ -141,7 +141,7 @@ static const struct option_row rows[] = {
 	{"step", 0, false, "N", OF(verify), "judge the checkpoint of step N of a root", take_step,
 		"a step: 0, 1, 2, ..."},
 	{"quick", 0, false, NULL, OF_JUDGING, "metadata only: read no tensor's bytes", take_quick, NULL},
-	{"settle", 0, false, "SECONDS", OF(verify), "unfinished and younger is \"not ready\", older is damaged (120)",
+	{"settle", 0, false, "SECONDS", OF(verify), "unfinished and younger is \"not ready\", older is damaged (600)",
 		take_settle, "seconds, up to a year"},
 	{"threads", 'j', false, "N", OF_JUDGING, "reading threads (one per core); never changes the output",
 		take_threads, "a number from 1 to 1024"},

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * After M. Matsumoto and T. Nishimura, "Mersenne Twister: a 623-dimensionally equidistributed uniform
- * pseudorandom number generator", ACM TOMACS 8 (1998), and their initialisation of 2002.
+ * After M. Matsumoto and T. Nishimura, "Mersenne Twister: a 623-dimensionally equidistributed
+ * uniform pseudorandom number generator", ACM TOMACS 8 (1998), and their initialisation of 2002.
  */
 #include "rng/mt19937.h"
 
@@ -70,8 +70,9 @@ static inline uint32_t twisted(uint32_t high, uint32_t low, uint32_t far)
 
 /*
  * The recurrence in place. Word k needs its successor and word k + 397 (mod 624), which is old for
- * k < 227 and new from there on, so each loop reads nothing that it writes itself and vectorises. The
- * trip counts of the long loops are multiples of eight because gcc 12 vectorises no others at -O2.
+ * k < 227 and new from there on, so each loop reads nothing that it writes itself and vectorises.
+ * The trip counts of the long loops are multiples of eight because gcc 12 vectorises no others at
+ * -O2.
  */
 static inline __attribute__((always_inline)) void twist(uint32_t *s)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * After M. O'Neill, "PCG: a family of simple fast space-efficient statistically good algorithms for
- * random number generation", HMC-CS-2014-0905; the jumps after F. Brown, "Random number generation with
- * arbitrary strides" (1994).
+ * random number generation", HMC-CS-2014-0905; the jumps after F. Brown, "Random number generation
+ * with arbitrary strides" (1994).
  */
 #include "rng/pcg64.h"
 
@@ -19,9 +19,9 @@ static u128 multiplier(enum pcg64_kind kind)
 				  : wide(0x2360ed051fc65da4u, 0x4385df649fccf645u);
 }
 
-static void step(struct pcg64 *g)
+static void step(struct pcg64 *g, enum pcg64_kind kind)
 {
-	g->state = g->state * multiplier(g->kind) + g->inc;
+	g->state = g->state * multiplier(kind) + g->inc;
 }
 
 void pcg64_seed(struct pcg64 *g, enum pcg64_kind kind, const uint32_t *words, size_t n)
@@ -35,9 +35,10 @@ void pcg64_seed(struct pcg64 *g, enum pcg64_kind kind, const uint32_t *words, si
 	for (int i = 0; i < 4; i++)
 		w[i] = (uint64_t)half[2 * i + 1] << 32 | half[2 * i];
 	*g = (struct pcg64){.inc = wide(w[2], w[3]) << 1 | 1, .kind = kind};
-	step(g);
+	/* numpy seeds both kinds with the same function, so with the multiplier of XSL-RR. */
+	step(g, PCG64_XSL_RR);
 	g->state += wide(w[0], w[1]);
-	step(g);
+	step(g, PCG64_XSL_RR);
 }
 
 void pcg64_seed_u64(struct pcg64 *g, enum pcg64_kind kind, uint64_t seed)
@@ -69,7 +70,7 @@ uint64_t pcg64_u64(struct pcg64 *g)
 {
 	u128 before = g->state;
 
-	step(g);
+	step(g, g->kind);
 	return g->kind == PCG64_DXSM ? output_dxsm(before) : output_xsl_rr(g->state);
 }
 

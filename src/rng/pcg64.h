@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * PCG64 and PCG64DXSM, numpy's newer bit generators: a linear congruential generator modulo 2^128 with
- * an output function on top. The increment selects the stream; all 2^128 states of one increment lie on
- * one cycle, and how far apart two of them are is computed at once.
+ * PCG64 and PCG64DXSM, numpy's newer bit generators: a linear congruential generator modulo 2^128
+ * with an output function on top. The increment selects the stream; all 2^128 states of one
+ * increment lie on one cycle, and how far apart two of them are is computed at once.
  */
 #ifndef RNG_PCG64_H
 #define RNG_PCG64_H
@@ -14,7 +14,7 @@ __extension__ typedef unsigned __int128 u128;
 
 enum pcg64_kind {
 	PCG64_XSL_RR, /* numpy.random.PCG64, what default_rng() makes */
-	PCG64_DXSM,   /* numpy.random.PCG64DXSM: another multiplier, and the output is taken before the step */
+	PCG64_DXSM,   /* numpy.random.PCG64DXSM: another multiplier, and output before the step */
 };
 
 struct pcg64 {

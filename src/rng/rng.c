@@ -30,7 +30,9 @@ enum {
 	CUDA_OLD_SIZE = 200 * 4120 + CUDA_SIZE,     /* 200 curandStateMtgp32 */
 };
 
-/* aten/src/ATen/mps/MPSGeneratorImpl.mm: seven words, the seed, and in newer versions the offset. */
+/*
+ * aten/src/ATen/mps/MPSGeneratorImpl.mm: seven words, the seed, and in newer versions the offset.
+ */
 enum {
 	MPS_BLOCK = 4,
 	MPS_KEY = 20,
@@ -120,8 +122,8 @@ static int check_words(const struct mt19937 *m, struct error *e)
 static int read_torch_cpu(const uint8_t *bytes, size_t n, struct rng_state *out, struct error *e)
 {
 	if (n != CPU_SIZE && n != CPU_OLD_SIZE)
-		return bad(e, "it has %zu bytes where a torch CPU generator has %d (%d before torch 1.2)", n,
-			CPU_SIZE, CPU_OLD_SIZE);
+		return bad(e, "it has %zu bytes where a torch CPU generator has %d (%d before "
+			"torch 1.2)", n, CPU_SIZE, CPU_OLD_SIZE);
 
 	int32_t left = (int32_t)load_le32(bytes + CPU_LEFT);
 	uint64_t next = load_le64(bytes + CPU_NEXT);
@@ -131,11 +133,11 @@ static int read_torch_cpu(const uint8_t *bytes, size_t n, struct rng_state *out,
 		return bad(e, "its count of words left is %d, outside 1 to 624", (int)left);
 	if (next > MT19937_WORDS)
 		return bad(e, "its next word is number %llu of 624", (unsigned long long)next);
-	/* A generator that was seeded and not used yet has 1 and 0: its next draw makes the first block. */
+	/* Seeded and not used yet is 1 and 0: the next draw makes the first block. */
 	bool fresh = left == 1 && next == 0;
 	if (!fresh && (uint64_t)left + next != MT19937_WORDS + 1)
-		return bad(e, "%d words left and word %llu next contradict each other: they add up to 625",
-			(int)left, (unsigned long long)next);
+		return bad(e, "%d words left and word %llu next contradict each other: they add up "
+			"to 625", (int)left, (unsigned long long)next);
 
 	for (uint32_t i = 0; i < MT19937_WORDS; i++) {
 		uint64_t word = load_le64(bytes + CPU_WORDS + 8 * (size_t)i);
@@ -170,8 +172,9 @@ int rng_decode_torch_cuda(const uint8_t *bytes, size_t n, struct rng_state *out,
 {
 	begin(out, RNG_PHILOX, RNG_LAYOUT_TORCH_CUDA);
 	if (n != CUDA_SIZE && n != CUDA_FILLED_SIZE && n != CUDA_OLD_SIZE && n != CUDA_SEED_SIZE)
-		return reject(out, bad(e, "it has %zu bytes where a CUDA generator has %d (%d in torch 1.2 to "
-			"2.0, %d before)", n, CUDA_SIZE, CUDA_FILLED_SIZE, CUDA_OLD_SIZE));
+		return reject(out, bad(e, "it has %zu bytes where a CUDA generator has %d (%d in "
+			"torch 1.2 to 2.0, %d before)", n, CUDA_SIZE, CUDA_FILLED_SIZE,
+			CUDA_OLD_SIZE));
 
 	const uint8_t *pair = n > CUDA_SIZE ? bytes + (n - CUDA_SIZE) : bytes;
 	uint64_t offset = n == CUDA_SEED_SIZE ? 0 : load_le64(pair + 8);
@@ -191,18 +194,19 @@ int rng_decode_torch_mps(const uint8_t *bytes, size_t n, struct rng_state *out, 
 {
 	begin(out, RNG_PHILOX, RNG_LAYOUT_TORCH_MPS);
 	if (n != MPS_SIZE && n != MPS_OLD_SIZE)
-		return reject(out, bad(e, "it has %zu bytes where an MPS generator has %d (%d before the "
-			"offset was saved)", n, MPS_SIZE, MPS_OLD_SIZE));
+		return reject(out, bad(e, "it has %zu bytes where an MPS generator has %d (%d before "
+			"the offset was saved)", n, MPS_SIZE, MPS_OLD_SIZE));
 
 	out->has_seed = true;
 	out->seed = load_le64(bytes + MPS_SEED);
 	out->size = (uint32_t)n;
-	if (load_le64(bytes + MPS_KEY) != out->seed)
+	uint64_t key = load_le64(bytes + MPS_KEY);
+	if (key != out->seed)
 		return reject(out, bad(e, "its key %#llx is not its seed %#llx",
-			(unsigned long long)load_le64(bytes + MPS_KEY), (unsigned long long)out->seed));
+			(unsigned long long)key, (unsigned long long)out->seed));
 	/*
-	 * The engine counts blocks of four words. Without the offset, what it drew last stands in words 1
-	 * to 4, which are 1 in a fresh generator; philox_find() turns that into an offset.
+	 * The engine counts blocks of four words. Without the offset, what it drew last stands in
+	 * words 1 to 4, which are 1 in a fresh generator; philox_find() turns that into an offset.
 	 */
 	bool fresh = true;
 	for (int i = 0; i < 4; i++) {
@@ -225,7 +229,8 @@ int rng_decode_words(enum rng_layout layout, const uint32_t words[MT19937_WORDS]
 {
 	begin(out, RNG_MT19937, layout);
 	if (pos > MT19937_WORDS)
-		return reject(out, bad(e, "its position %llu is past the 624 words", (unsigned long long)pos));
+		return reject(out, bad(e, "its position %llu is past the 624 words",
+			(unsigned long long)pos));
 	memcpy(out->mt.s, words, sizeof out->mt.s);
 	out->mt.pos = (uint32_t)pos;
 	if (has_normal)
@@ -268,10 +273,11 @@ void rng_decode_opaque(const void *bytes, size_t n, struct rng_state *out)
 
 bool rng_equal(const struct rng_state *a, const struct rng_state *b)
 {
-	if (a->digest != b->digest || a->algo != b->algo || a->layout != b->layout || a->kept != b->kept ||
-		a->has_seed != b->has_seed || a->has_offset != b->has_offset || a->size != b->size ||
-		a->kept_word != b->kept_word || a->kept_normal != b->kept_normal || a->seed != b->seed ||
-		a->offset != b->offset || a->body != b->body)
+	if (a->digest != b->digest || a->algo != b->algo || a->layout != b->layout ||
+		a->size != b->size || a->kept != b->kept || a->kept_word != b->kept_word ||
+		a->kept_normal != b->kept_normal || a->has_seed != b->has_seed ||
+		a->seed != b->seed || a->has_offset != b->has_offset || a->offset != b->offset ||
+		a->body != b->body)
 		return false;
 	switch (a->algo) {
 	case RNG_MT19937:

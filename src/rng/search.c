@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The blocks of MT19937 form paths: each has one successor. Every state and every seed to be tried is a
- * node, that is, a block from which one may walk. Nodes known to be on one path form a tree in which
- * each knows how many blocks ahead of its parent it is, so that the distance of any two of them is a
- * subtraction (a union-find with offsets). Only the root of a tree walks on; what lies ahead of the
- * others was walked before they joined.
+ * The blocks of MT19937 form paths: each has one successor. Every state and every seed to be tried
+ * is a node, that is, a block from which one may walk. Nodes known to be on one path form a tree in
+ * which each knows how many blocks ahead of its parent it is, so that the distance of any two of
+ * them is a subtraction (a union-find with offsets). Only the root of a tree walks on; what lies
+ * ahead of the others was walked before they joined.
  *
- * Landmarks are blocks that can be recognised: the nodes' own, about one in 64 of all blocks walked, and
- * the last block of each stretch walked. So a path remembers where it has been in little memory: a node
- * that is added later somewhere on it meets a landmark after a few dozen blocks of its own.
+ * Landmarks are blocks that can be recognised: the nodes' own, every 64th block of a walk, and the
+ * last of each stretch. So a path remembers where it has been in little memory: a node that is
+ * added later, anywhere on ground that was walked, meets a landmark within 64 blocks of its own.
  */
 #include "rng/search.h"
 
@@ -23,28 +23,30 @@
 #define N MT19937_WORDS
 #define NO_NODE UINT32_MAX
 #define NODES_MAX ((size_t)NO_NODE - 1)
-#define LANDMARK_MASK 63u
+#define LANDMARK_EVERY 64u
 
-/* How far the first round of walks goes, in blocks, and by what each further round multiplies it. */
+/* How far the first round of walks goes, in blocks, and the factor of each further round. */
 #define FIRST_DEPTH 16u
-#define DEEPEN 4u
+#define DEEPEN 2u
 
 /*
- * Where it is most likely that something is found one looks furthest: ahead of the earlier state, and
- * from the seed that a state itself names. Guessed seeds, and the way back from the later state, are
- * followed to one part in eight; and guesses that nothing depends on any more, to a fixed depth.
+ * Where it is most likely that something is found one looks furthest: ahead of the earlier state,
+ * and from the seed that a state itself names. Guessed seeds, and the way back from the later
+ * state, are followed to one part in 32; and guesses that nothing depends on any more, to a
+ * fixed depth.
  */
-#define UNLIKELY 8u
+#define UNLIKELY 32u
 #define CURIOUS_DEPTH 1024u
 
 /* An MPS state of the older layout names its last block; its number is looked for among so many. */
 #define PHILOX_BLOCKS ((uint64_t)1 << 22)
 
 struct rng_node {
-	const struct mt19937 *start; /* borrowed; NULL for a seed, which owns its block from the start */
-	struct mt19937 *walk;        /* where the walk has come to; NULL before it began and after it ended */
+	const struct mt19937 *start; /* borrowed; NULL in a seed, which has `walk` from birth */
+	struct mt19937 *walk;        /* where the walk is; NULL before it began, after it ended */
 	uint64_t depth;              /* blocks walked */
 	uint32_t parent;             /* itself in a root */
+	bool late;                   /* added after walks began: may lie on walked ground */
 	int64_t ahead;               /* blocks from the parent's block to this one */
 };
 
@@ -110,7 +112,7 @@ static int no_memory(struct error *e)
 	return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory to compare random number states");
 }
 
-/* ---- landmarks: open addressing, at most half full -------------------------------------------- */
+/* ---- landmarks: open addressing, at most half full --------------------------------------- */
 
 /* Not word 0: of a seeded block all but its top bit is without consequence. */
 static uint64_t block_key(const uint32_t *words)
@@ -131,13 +133,20 @@ static size_t home(const struct rng_search *s, uint64_t key)
 /* The landmark at this block, or NULL. The digest is only made where the key agrees. */
 static const struct rng_landmark *landmark_at(const struct rng_search *s, const uint32_t *words)
 {
-	uint64_t key = block_key(words);
+	uint64_t key = block_key(words), digest = 0;
+	bool digested = false;
 
 	if (!s->table)
 		return NULL;
-	for (size_t i = home(s, key); s->table[i].used; i = (i + 1) & (s->table_size - 1))
-		if (s->table[i].key == key && s->table[i].digest == block_digest(words))
+	for (size_t i = home(s, key); s->table[i].used; i = (i + 1) & (s->table_size - 1)) {
+		if (s->table[i].key != key)
+			continue;
+		if (!digested)
+			digest = block_digest(words);
+		digested = true;
+		if (s->table[i].digest == digest)
 			return &s->table[i];
+	}
 	return NULL;
 }
 
@@ -177,7 +186,7 @@ static bool landmark_add(struct rng_search *s, const uint32_t *words, uint32_t n
 	return true;
 }
 
-/* ---- paths ------------------------------------------------------------------------------------ */
+/* ---- paths ------------------------------------------------------------------------------- */
 
 /* The root of the node's path; `*ahead` becomes the blocks from the root's block to the node's. */
 static uint32_t path_of(struct rng_search *s, uint32_t node, int64_t *ahead)
@@ -212,11 +221,11 @@ static void join(struct rng_search *s, uint32_t root, uint32_t other, int64_t ah
 }
 
 /*
- * Whether both nodes are on one path, as far as is known; then `*words` is the way from the first one's
- * position to the second one's, which may be negative.
+ * Whether both nodes are on one path, as far as is known; then `*words` is the way from the first
+ * one's position to the second one's, which may be negative.
  */
-static bool way(struct rng_search *s, uint32_t from, uint32_t from_pos, uint32_t to, uint32_t to_pos,
-	int64_t *words)
+static bool way(struct rng_search *s, uint32_t from, uint32_t from_pos, uint32_t to,
+	uint32_t to_pos, int64_t *words)
 {
 	int64_t from_ahead, to_ahead;
 
@@ -246,7 +255,8 @@ static uint32_t node_at(struct rng_search *s, const struct mt19937 *start, struc
 		free(owned);
 		return NO_NODE;
 	}
-	*node = (struct rng_node){.start = start, .walk = owned, .parent = number};
+	*node = (struct rng_node){
+		.start = start, .walk = owned, .parent = number, .late = s->walked > 0};
 	if (known)
 		join(s, number, known->node, (int64_t)known->depth);
 	return number;
@@ -279,7 +289,7 @@ static int walk(struct rng_search *s, uint32_t root, uint64_t blocks, struct err
 			join(s, root, other, ahead + (int64_t)met->depth - (int64_t)node->depth);
 			return RP_OK;
 		}
-		if (((m->s[3] & LANDMARK_MASK) == 0 || blocks == 1) &&
+		if ((node->depth % LANDMARK_EVERY == 0 || blocks == 1) &&
 			!landmark_add(s, m->s, root, node->depth))
 			return no_memory(e);
 	}
@@ -295,24 +305,39 @@ static uint64_t reach(struct rng_search *s, uint32_t node)
 	return (uint64_t)((int64_t)s->nodes.items[root].depth - ahead);
 }
 
-/* See to it that the path is known `depth` blocks ahead of the node, as far as the budget goes. */
-static int look_ahead(struct rng_search *s, uint32_t node, uint64_t depth, struct error *e)
+/*
+ * See to it that the path is known `depth` blocks ahead of the node, as far as the budget goes, or
+ * that `goal` (unless NO_NODE) is on it.
+ */
+static int look_ahead(
+	struct rng_search *s, uint32_t node, uint64_t depth, uint32_t goal, struct error *e)
 {
 	int status = RP_OK;
 
 	while (status == RP_OK && s->budget >= N && reach(s, node) < depth) {
 		int64_t ahead;
 		uint32_t root = path_of(s, node, &ahead);
+		if (goal != NO_NODE && path_of(s, goal, &ahead) == root)
+			break;
 		uint64_t blocks = depth - reach(s, node), most = s->budget / N;
 		status = walk(s, root, blocks < most ? blocks : most, e);
 	}
 	return status;
 }
 
-/* ---- candidates ------------------------------------------------------------------------------- */
+/* Let a late node find out on which path it is, if its surroundings were walked before it came. */
+static int find_path(
+	struct rng_search *s, uint32_t node, uint64_t depth, uint32_t goal, struct error *e)
+{
+	if (!s->nodes.items[node].late)
+		return RP_OK;
+	return look_ahead(s, node, depth < LANDMARK_EVERY ? depth : LANDMARK_EVERY, goal, e);
+}
 
-static int add_candidate(
-	struct rng_search *s, enum rng_layout layout, uint64_t seed, bool other_way, struct error *e)
+/* ---- candidates -------------------------------------------------------------------------- */
+
+static int add_candidate(struct rng_search *s, enum rng_layout layout, uint64_t seed,
+	bool other_way, struct error *e)
 {
 	struct mt19937 *m = malloc(sizeof *m);
 
@@ -333,9 +358,10 @@ static int add_candidate(
 }
 
 /*
- * Where a state that does not hold its seed may have come from. numpy seeds are cut to the 32 bits that
- * numpy.random.seed() takes, which is what trainers do with longer ones; as many of them again are tried
- * as seeds of a SeedSequence. Python ignores the sign, and a negative seed may be known as 2^64 - n.
+ * Where a state that does not hold its seed may have come from. numpy seeds are cut to the 32 bits
+ * that numpy.random.seed() takes, which is what trainers do with longer ones; as many of them again
+ * are tried as seeds of a SeedSequence. Python ignores the sign, and a negative seed may be known
+ * as 2^64 - n.
  */
 static int add_guesses(struct rng_search *s, enum rng_layout layout, const uint64_t *seeds,
 	size_t count, struct side *side, struct error *e)
@@ -351,22 +377,22 @@ static int add_guesses(struct rng_search *s, enum rng_layout layout, const uint6
 			return RP_OK;
 		}
 	}
+	side->first = s->candidates.count;
+	for (size_t i = 0; i < count && status == RP_OK; i++) {
+		bool numpy = layout == RNG_LAYOUT_NUMPY;
+		uint64_t cut = numpy ? seeds[i] & UINT32_MAX : seeds[i];
+		status = add_candidate(s, layout, cut, false, e);
+		if (status == RP_OK && (numpy || seeds[i] > INT64_MAX))
+			status = add_candidate(s, layout, seeds[i], true, e);
+	}
+	if (status < 0)
+		return status;
+	side->count = s->candidates.count - side->first;
 	struct rng_guesses *g = array_push(&s->guesses, NODES_MAX);
 	if (!g)
 		return no_memory(e);
-	*g = (struct rng_guesses){.digest = digest, .layout = layout, .first = s->candidates.count};
-	for (size_t i = 0; i < count && status == RP_OK; i++) {
-		if (layout == RNG_LAYOUT_NUMPY)
-			status = add_candidate(s, layout, seeds[i] & UINT32_MAX, false, e);
-		else
-			status = add_candidate(s, layout, seeds[i], false, e);
-		if (status == RP_OK && (layout == RNG_LAYOUT_NUMPY || seeds[i] > INT64_MAX))
-			status = add_candidate(s, layout, seeds[i], true, e);
-	}
-	g->count = s->candidates.count - g->first;
-	side->first = g->first;
-	side->count = g->count;
-	return status;
+	*g = (struct rng_guesses){digest, layout, side->first, side->count};
+	return RP_OK;
 }
 
 static int add_side(struct rng_search *s, struct side *side, const struct rng_state *state,
@@ -384,15 +410,17 @@ static int add_side(struct rng_search *s, struct side *side, const struct rng_st
 }
 
 /* Look for the state ahead of the seeds that may have made it; the nearest wins. */
-static bool find_seed(struct rng_search *s, const struct side *side, uint64_t *seed, uint64_t *since)
+static bool find_seed(
+	struct rng_search *s, const struct side *side, uint64_t *seed, uint64_t *since)
 {
 	bool found = false;
 
 	for (size_t i = 0; i < side->count; i++) {
 		const struct rng_candidate *c = &s->candidates.items[side->first + i];
 		int64_t words;
-		if (!way(s, c->node, c->pos, side->node, side->state->mt.pos, &words) || words < 0 ||
-			(found && (uint64_t)words >= *since))
+		if (!way(s, c->node, c->pos, side->node, side->state->mt.pos, &words))
+			continue;
+		if (words < 0 || (found && (uint64_t)words >= *since))
 			continue;
 		*seed = c->seed;
 		*since = (uint64_t)words;
@@ -406,12 +434,14 @@ static int look_from_seeds(
 {
 	int status = RP_OK;
 
-	for (size_t i = 0; i < side->count && status == RP_OK; i++)
-		status = look_ahead(s, s->candidates.items[side->first + i].node, depth, e);
+	for (size_t i = 0; i < side->count && status == RP_OK; i++) {
+		uint32_t node = s->candidates.items[side->first + i].node;
+		status = look_ahead(s, node, depth, side->node, e);
+	}
 	return status;
 }
 
-/* ---- relations -------------------------------------------------------------------------------- */
+/* ---- relations --------------------------------------------------------------------------- */
 
 /* At the same position what was kept decides: handed out since, or there again. */
 static enum rng_relation_kind same_position(const struct rng_state *a, const struct rng_state *b)
@@ -433,10 +463,11 @@ static void place(struct rng_relation *r, const struct rng_state *earlier,
 	r->draws = forward ? forward : backward;
 }
 
-static void or_reseeded(struct rng_relation *r)
+static enum rng_relation_kind or_reseeded(struct rng_relation *r)
 {
 	r->kind = r->seed_known ? RNG_RESEEDED : RNG_UNRELATED;
 	r->draws = r->seed_known ? r->since_seed : 0;
+	return r->kind;
 }
 
 static void relate_mt(struct rng_search *s, struct rng_query *q)
@@ -445,17 +476,20 @@ static void relate_mt(struct rng_search *s, struct rng_query *q)
 	int64_t words;
 
 	r->seed_known = find_seed(s, &q->later, &r->seed, &r->since_seed);
+	/*
+	 * Only the end of the budget ends the search for a relation, or for a seed that is certain.
+	 */
 	r->exhausted = s->budget < N && q->later.state->has_seed && !r->seed_known;
 	if (!q->earlier.state)
 		return;
 	r->earlier_seed_known = find_seed(s, &q->earlier, &r->earlier_seed, &r->earlier_since_seed);
 	r->searched = reach(s, q->earlier.node) * N;
-	if (way(s, q->earlier.node, q->earlier.state->mt.pos, q->later.node, q->later.state->mt.pos, &words))
-		place(r, q->earlier.state, q->later.state, words > 0 ? (uint64_t)words : 0,
+	const struct rng_state *earlier = q->earlier.state, *later = q->later.state;
+	if (way(s, q->earlier.node, earlier->mt.pos, q->later.node, later->mt.pos, &words))
+		place(r, earlier, later, words > 0 ? (uint64_t)words : 0,
 			words < 0 ? (uint64_t)-words : 0);
-	else
-		or_reseeded(r);
-	r->exhausted = r->exhausted || r->kind == RNG_UNRELATED;
+	else if (or_reseeded(r) == RNG_UNRELATED)
+		r->exhausted = true;
 }
 
 /* The offset of a Philox state, from the block that stands for it where need be. */
@@ -475,8 +509,8 @@ static bool philox_offset(struct rng_search *s, const struct rng_state *state, u
 	return found;
 }
 
-static void relate_philox(struct rng_search *s, struct rng_relation *r, const struct rng_state *earlier,
-	const struct rng_state *later)
+static void relate_philox(struct rng_search *s, struct rng_relation *r,
+	const struct rng_state *earlier, const struct rng_state *later)
 {
 	r->seed = later->seed;
 	r->seed_known = philox_offset(s, later, &r->since_seed);
@@ -489,13 +523,15 @@ static void relate_philox(struct rng_search *s, struct rng_relation *r, const st
 	if (earlier->seed != later->seed)
 		or_reseeded(r);
 	else if (r->seed_known && r->earlier_seed_known)
-		place(r, earlier, later, there > here ? there - here : 0, here > there ? here - there : 0);
+		place(r, earlier, later, there > here ? there - here : 0,
+			here > there ? here - there : 0);
 	else
 		r->kind = rng_equal(earlier, later) ? RNG_IDENTICAL : RNG_UNRELATED;
 }
 
 /* 2^64 steps are more than any run takes; two unrelated states are about 2^126 apart. */
-static bool pcg_way(const struct pcg64 *from, const struct pcg64 *to, uint64_t *forward, uint64_t *backward)
+static bool pcg_way(
+	const struct pcg64 *from, const struct pcg64 *to, uint64_t *forward, uint64_t *backward)
 {
 	if (from->inc != to->inc)
 		return false;
@@ -538,10 +574,11 @@ static void relate_pcg(struct rng_relation *r, const struct rng_state *earlier,
 	r->searched = UINT64_MAX;
 }
 
-/* ---- the search ------------------------------------------------------------------------------- */
+/* ---- the search -------------------------------------------------------------------------- */
 
-int rng_search_add(struct rng_search *s, const struct rng_state *earlier, const struct rng_state *later,
-	const uint64_t *seeds, size_t seed_count, size_t *query, struct error *e)
+int rng_search_add(struct rng_search *s, const struct rng_state *earlier,
+	const struct rng_state *later, const uint64_t *seeds, size_t seed_count, size_t *query,
+	struct error *e)
 {
 	struct rng_query q = {.answer = {.kind = RNG_NOT_COMPARABLE}};
 	struct rng_relation *r = &q.answer;
@@ -595,45 +632,58 @@ static bool has_known_seed(struct rng_search *s, const struct side *side)
 }
 
 /*
- * The relation proper: whether the later state lies ahead of the earlier one, or else ahead of a seed,
- * or behind. Once it is found on the way from its seed, all blocks between the two are known, so the
- * earlier state is not among them.
+ * The relation proper: whether the later state lies ahead of the earlier one, or else ahead of a
+ * seed, or behind. Once it is found on the way from its seed, all blocks between the two are known,
+ * so the earlier state is not among them.
  */
-static int search_relation(struct rng_search *s, struct rng_query *q, uint64_t depth, struct error *e)
+static int search_relation(
+	struct rng_search *s, struct rng_query *q, uint64_t depth, struct error *e)
 {
+	uint32_t earlier = q->earlier.node, later = q->later.node;
 	uint64_t less = depth / UNLIKELY;
-	int status = look_ahead(s, q->earlier.node, depth, e);
+	int status = find_path(s, later, depth, earlier, e);
 
+	if (status == RP_OK)
+		status = look_ahead(s, earlier, depth, later, e);
 	q->related = is_on_path(s, q);
 	if (status < 0 || q->related)
 		return status;
 	status = look_from_seeds(s, &q->later, q->later.state->has_seed ? depth : less, e);
 	if (status == RP_OK && !has_known_seed(s, &q->later))
-		status = look_ahead(s, q->later.node, less, e);
+		status = look_ahead(s, later, less, earlier, e);
 	q->related = is_on_path(s, q) || has_known_seed(s, &q->later);
 	return status;
 }
 
-/* What is good to know beside it: how far the state is from its seed. */
+/*
+ * What is good to know beside it: how far the state is from its seed. A seed that the state itself
+ * names is followed as far as the budget goes, guesses only up to a point.
+ */
 static int search_seed(
 	struct rng_search *s, const struct side *side, uint64_t depth, bool *open, struct error *e)
 {
-	if (!side->state || has_known_seed(s, side))
+	if (!side->state || side->count == 0 || has_known_seed(s, side))
 		return RP_OK;
-	if (!side->state->has_seed && depth > CURIOUS_DEPTH)
-		return RP_OK;
-	*open = *open || side->count > 0;
-	return look_from_seeds(s, side, depth, e);
+	if (!side->state->has_seed && depth >= CURIOUS_DEPTH)
+		depth = CURIOUS_DEPTH;
+	else
+		*open = true;
+	int status = find_path(s, side->node, depth, NO_NODE, e);
+	return status < 0 ? status : look_from_seeds(s, side, depth, e);
 }
 
 /* And whether a state that was re-seeded lies behind the earlier one. */
-static int search_behind(
-	struct rng_search *s, const struct rng_query *q, uint64_t depth, bool *open, struct error *e)
+static int search_behind(struct rng_search *s, const struct rng_query *q, uint64_t depth,
+	bool *open, struct error *e)
 {
-	if (!q->earlier.state || depth > CURIOUS_DEPTH || is_on_path(s, q))
+	if (!q->earlier.state || is_on_path(s, q))
 		return RP_OK;
-	*open = true;
-	return look_ahead(s, q->later.node, depth, e);
+	if (depth >= CURIOUS_DEPTH)
+		depth = CURIOUS_DEPTH;
+	else
+		*open = true;
+	int status = find_path(s, q->earlier.node, depth, q->later.node, e);
+	return status < 0 ? status : look_ahead(s, q->later.node, depth, q->earlier.node, e);
 }
 
 /* Only queries about MT19937 have sides; the others were answered when they were added. */
@@ -644,12 +694,14 @@ static bool is_walked(const struct rng_query *q)
 
 int rng_search_run(struct rng_search *s, struct error *e)
 {
+	if (s->first_open == s->queries.count)
+		return RP_OK;
 	struct rng_query *first = s->queries.items + s->first_open;
 	struct rng_query *end = s->queries.items + s->queries.count;
 	int status = RP_OK;
-	bool open = first < end;
+	bool open = true;
 
-	for (uint64_t depth = FIRST_DEPTH; open && status == RP_OK && s->budget >= N; depth *= DEEPEN) {
+	for (uint64_t depth = FIRST_DEPTH; open && s->budget >= N; depth *= DEEPEN) {
 		open = false;
 		for (struct rng_query *q = first; q < end && status == RP_OK; q++) {
 			if (!is_walked(q) || !q->earlier.state || q->related)
@@ -666,14 +718,14 @@ int rng_search_run(struct rng_search *s, struct error *e)
 			if (status == RP_OK)
 				status = search_behind(s, q, depth, &open, e);
 		}
+		if (status < 0)
+			return status;
 	}
-	for (struct rng_query *q = first; q < end; q++) {
-		if (!is_walked(q))
-			continue;
-		relate_mt(s, q);
-	}
+	for (struct rng_query *q = first; q < end; q++)
+		if (is_walked(q))
+			relate_mt(s, q);
 	s->first_open = s->queries.count;
-	return status;
+	return RP_OK;
 }
 
 const struct rng_relation *rng_search_answer(const struct rng_search *s, size_t query)

@@ -2,16 +2,17 @@
 /*
  * How two states of one generator relate, and how far each is from its seed.
  *
- * Philox and PCG64 answer by arithmetic. MT19937 has to be walked, block by block, from the states and
- * from the seeds that may have made them. One search serves a whole command: add every pair of states,
- * run it once, read the answers.
+ * Philox and PCG64 answer by arithmetic. MT19937 has to be walked, block by block, from the states
+ * and from the seeds that may have made them. One search serves a whole command: add every pair of
+ * states, run it once, read the answers.
  *
  * - One budget of words for everything. All walks deepen together, so that near relations are found
  *   whatever the hopeless ones cost.
- * - Equal blocks are one starting point, however many states share them. A walk that meets a block which
- *   is known, as a state or from another walk, joins that path and is not walked again; a later query
- *   over the same ground costs next to nothing.
- * - A match is the digest of all 624 words, not of a few: a state with one flipped bit is on no path.
+ * - Equal blocks are one starting point, however many states share them. A walk that meets a block
+ *   which is known, as a state or from another walk, joins that path and is not walked again; a
+ *   later query over the same ground costs next to nothing.
+ * - A match is the digest of all 624 words, not of a few: a state with one flipped bit is on no
+ *   path.
  *
  * States are borrowed: they must outlive the search.
  */
@@ -37,7 +38,7 @@ struct rng_query;
 enum rng_relation_kind {
 	RNG_IDENTICAL,      /* same position on the same stream, same kept values */
 	RNG_ADVANCED,       /* the later state follows from the earlier one */
-	RNG_RESEEDED,       /* the later state follows from a known seed, and not from the earlier state */
+	RNG_RESEEDED,       /* the later state follows from a known seed, not from the earlier */
 	RNG_BEHIND,         /* the earlier state follows from the later one */
 	RNG_UNRELATED,      /* none of these, as far as was searched */
 	RNG_NOT_COMPARABLE, /* of different kinds, or of a kind that tells nothing */
@@ -45,21 +46,21 @@ enum rng_relation_kind {
 
 /*
  * Draws are counted in rng_unit(). Identical is said of the streams: two torch seeds that are equal
- * modulo 2^32 make the same one. Zero draws with RNG_ADVANCED or RNG_BEHIND: same position, and a kept
- * value (the second of a pair of normals, half a word) was handed out, or is there again.
+ * modulo 2^32 make the same one. Zero draws with RNG_ADVANCED or RNG_BEHIND: same position, and a
+ * kept value (the second of a pair of normals, half a word) was handed out, or is there again.
  *
- * RNG_BEHIND with `seed_known` has two readings, which the rate of draws tells apart: an older state was
- * restored, or the generator was seeded again and `since_seed` draws were taken.
+ * RNG_BEHIND with `seed_known` has two readings, which the rate of draws tells apart: an older
+ * state was restored, or the generator was seeded again and `since_seed` draws were taken.
  */
 struct rng_relation {
 	enum rng_relation_kind kind;
 	bool seed_known;         /* of the later state: `seed` and `since_seed` hold */
 	bool earlier_seed_known; /* of the earlier state, likewise */
-	bool exhausted;          /* the budget ended before this was known; a larger one may find more */
-	uint64_t draws;          /* ADVANCED, BEHIND: between the states; RESEEDED: since the seed */
+	bool exhausted;          /* the budget ended first; a larger one may find more */
+	uint64_t draws;          /* ADVANCED, BEHIND: between the two; RESEEDED: since the seed */
 	uint64_t seed, since_seed;
 	uint64_t earlier_seed, earlier_since_seed;
-	uint64_t searched;       /* draws ahead of the earlier state that were searched for the later one */
+	uint64_t searched;       /* draws ahead of the earlier state that were looked through */
 };
 
 struct rng_search {
@@ -79,14 +80,17 @@ void rng_search_init(struct rng_search *s, uint64_t budget);
 void rng_search_release(struct rng_search *s);
 
 /*
- * Ask how `later` relates to `earlier`; `*query` is the number of the answer. With `earlier` NULL only
- * the way from the seed to `later` is looked for. States that hold their seed are searched from it;
- * `seeds` are tried for those that do not. The seeds are copied. Fails with RP_E_MEMORY.
+ * Ask how `later` relates to `earlier`; `*query` is the number of the answer. With `earlier` NULL
+ * only the way from the seed to `later` is looked for. States that hold their seed are searched
+ * from it; `seeds` are tried for those that do not. The seeds are copied. Fails with RP_E_MEMORY.
  */
-int rng_search_add(struct rng_search *s, const struct rng_state *earlier, const struct rng_state *later,
-	const uint64_t *seeds, size_t seed_count, size_t *query, struct error *e);
+int rng_search_add(struct rng_search *s, const struct rng_state *earlier,
+	const struct rng_state *later, const uint64_t *seeds, size_t seed_count, size_t *query,
+	struct error *e);
 
-/* Answer all queries added since the last run, as far as the budget goes. Fails with RP_E_MEMORY. */
+/*
+ * Answer all queries added since the last run, as far as the budget goes. Fails with RP_E_MEMORY.
+ */
 int rng_search_run(struct rng_search *s, struct error *e);
 
 /* The answer to a query, once it was run. Valid until the next rng_search_add(). */

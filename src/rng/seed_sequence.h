@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * numpy.random.SeedSequence: hashes any amount of entropy into a pool of four words, from which numpy's
- * bit generators are seeded. Its output is frozen by numpy's NEP 19.
+ * numpy.random.SeedSequence: hashes any amount of entropy into a pool of four words, from which
+ * numpy's bit generators are seeded. Its output is frozen by numpy's NEP 19.
  */
 #ifndef RNG_SEED_SEQUENCE_H
 #define RNG_SEED_SEQUENCE_H
@@ -14,9 +14,9 @@ struct seed_sequence {
 };
 
 /*
- * Fill the pool from entropy words: an integer's 32-bit words from the least significant on (one zero
- * word for 0), a list's words one behind the other. With a spawn key, the words are first padded with
- * zeros to four and the key's words follow.
+ * Fill the pool from entropy words: an integer's 32-bit words from the least significant on (one
+ * zero word for 0), a list's words one behind the other. With a spawn key, the words are first
+ * padded with zeros to four and the key's words follow.
  */
 void seed_sequence_init(struct seed_sequence *q, const uint32_t *words, size_t n);
 
