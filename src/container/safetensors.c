@@ -495,7 +495,7 @@ static int read_tensors(struct reader *r, struct val root, uint64_t duplicates)
 	check_places(r);
 	if (r->unknown > 0) {
 		struct finding *f = finding_add(r->sink, FINDING_I104,
-			"%llu tensors of a dtype that is not known, such as %s: their size was not checked",
+			"%llu tensors of an unknown dtype, such as %s: their size was not checked",
 			(unsigned long long)r->unknown,
 			findings_escaped(r->sink, r->unknown_dtype));
 		f->severity = SEVERITY_WARNING;

@@ -358,7 +358,7 @@ START_TEST(unsound_headers_do_not)
 		{"{\"__metadata__\":[]}", 0, "__metadata__ is not an object"},
 		{"{\"__metadata__\":{\"a\":1}}", 0, "is not a string"},
 		{"{\"a\":{\"dtype\":\"F99\",\"shape\":[1],\"data_offsets\":[0,4]}}", 4,
-			"dtype that is not known, such as F99"},
+			"unknown dtype, such as F99"},
 	};
 
 	for (size_t i = 0; i < COUNT(cases); i++) {
