@@ -71,12 +71,13 @@ endif
 SRC := $(foreach f,$(filter-out cli,$(FOLDERS)),$(wildcard src/$f/*.c))
 CLI_SRC := $(wildcard src/cli/*.c)
 UNIT_SRC := $(wildcard tests/unit/*.c tests/support/*.c)
-FUZZ_SRC := $(filter-out tests/fuzz/replay.c,$(wildcard tests/fuzz/*.c))
+FUZZ_SRC := $(filter-out tests/fuzz/replay.c tests/fuzz/entry.c,$(wildcard tests/fuzz/*.c))
+FUZZ_TARGETS := $(shell sed -n 's/^TARGET(\(.*\))$$/\1/p' tests/fuzz/targets.def)
 OBJ := $(SRC:src/%.c=$B/%.o)
 CLI_OBJ := $(CLI_SRC:src/%.c=$B/%.o)
 UNIT_OBJ := $(UNIT_SRC:tests/%.c=$B/tests/%.o)
 FUZZ_OBJ := $(FUZZ_SRC:tests/%.c=$B/tests/%.o)
-FUZZERS := $(FUZZ_SRC:tests/fuzz/%.c=$B/fuzz/%)
+FUZZERS := $(FUZZ_TARGETS:%=$B/fuzz/%)
 REPLAY := $B/fuzz-replay
 
 .PHONY: all
@@ -133,7 +134,6 @@ $B/unit: $(UNIT_OBJ) $B/libreprise.a
 	$(Q)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $(UNIT_OBJ) $B/libreprise.a \
 		$(shell $(PKG_CONFIG) --libs $(TEST_PACKAGES)) $(LIBS)
 
-$B/tests/fuzz/replay.o: CFLAGS += -Itests
 $(REPLAY): $B/tests/fuzz/replay.o $(FUZZ_OBJ) $B/libreprise.a
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $B/libreprise.a $(LIBS)
@@ -143,6 +143,26 @@ DEMO := fixtures/transformers-5.24.0/optimizer-lost/out
 demo: $B/reprise ## build, and judge a shipped pair of real checkpoints in which something is wrong
 	@echo '$$ reprise verify $(DEMO)'
 	@$B/reprise verify $(DEMO); status=$$?; echo "exit status $$status"; test $$status -eq 1
+
+# libFuzzer finds its way through what MODE=fuzz compiled. What it learns stays in build/fuzz/.
+FUZZ ?= pickle
+FUZZ_SECONDS ?= 60
+FUZZ_ARGS ?=
+
+$(FUZZERS): $B/fuzz/%: tests/fuzz/entry.c $(FUZZ_OBJ) $B/libreprise.a
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(ALL_CFLAGS) -DFUZZ_TARGET=$* -Iinclude -Isrc -Itests $(ALL_LDFLAGS) -fsanitize=fuzzer \
+		-o $@ $(filter %.c %.o,$^) $B/libreprise.a $(LIBS)
+
+.PHONY: fuzz
+fuzz: ## fuzz the target FUZZ=pickle for FUZZ_SECONDS=60 (needs clang)
+	$(Q)$(MAKE) MODE=fuzz build/fuzz/fuzz/$(FUZZ)
+	$(Q)mkdir -p build/fuzz/learned/$(FUZZ) build/fuzz/finds
+	$(Q)build/fuzz/fuzz/$(FUZZ) -max_total_time=$(FUZZ_SECONDS) -timeout=10 -rss_limit_mb=4000 \
+		-artifact_prefix=build/fuzz/finds/$(FUZZ)- \
+		$(patsubst %,-dict=%,$(wildcard tests/fuzz/$(FUZZ).dict)) $(FUZZ_ARGS) \
+		build/fuzz/learned/$(FUZZ) tests/fuzz/corpus/$(FUZZ)
 
 .PHONY: check check-unit check-cli check-fixtures check-fuzz
 check: check-unit check-fuzz check-fixtures check-cli ## run all tests that need only Debian packages

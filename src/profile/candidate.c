@@ -73,6 +73,9 @@ int64_t step_in_name(const char *name)
 			return (int64_t)n.value;
 		/* A name that is only a number, or ends in one before its extension: "model_7000.pt". */
 		bool bare = n.at == 0 || strchr("-_.", text.p[n.at - 1]);
+		/* "00001-of-00003" is a shard. */
+		if (slice_starts((struct slice){text.p + n.end, text.n - n.end}, SLICE("-of-")))
+			continue;
 		if (bare && !word_before(text, n.at, rank_words, COUNT(rank_words)) &&
 			!word_before(text, n.at, (const char *const[]){"epoch", "ep", "of", "version", "v"}, 5)) {
 			unnamed = (int64_t)n.value;

@@ -31,7 +31,7 @@ const char *file_role_name(enum file_role role)
 		[FILE_COUNTERS] = "counters",
 		[FILE_CONFIG] = "configuration",
 		[FILE_INDEX] = "index",
-		[FILE_WHOLE] = "checkpoint",
+		[FILE_WHOLE] = "resume state",
 		[FILE_LEFTOVER] = "leftover of a save",
 	};
 	return names[role];

@@ -10,11 +10,10 @@
 
 #include "base/strbuf.h"
 #include "base/text.h"
+#include "fuzz/fuzz.h"
 #include "report/json_writer.h"
 
 #define MEMORY ((size_t)256 << 20)
-
-int fuzz_json(const uint8_t *data, size_t size);
 
 /* False where the writer cannot say it: too deep, an integer of more than 64 bits. */
 static bool write_value(struct json_writer *w, struct val v)

@@ -10,8 +10,7 @@
 
 #include "base/cursor.h"
 #include "base/size.h"
-
-int fuzz_safetensors(const uint8_t *data, size_t size);
+#include "fuzz/fuzz.h"
 
 static void check_tensor(const struct document *d, const struct tensor *t, bool sound)
 {
