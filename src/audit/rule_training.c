@@ -347,7 +347,7 @@ static void run_optimizer_state(struct audit_case *c, struct findings *sink, str
 	static const char *const name = "optimizer-state", *const subject = "optimizer state";
 	struct state *s = c->current;
 	bool only_model = false;
-	uint64_t with_state = 0, listed = 0;
+	uint64_t with_state = 0;
 	int64_t step = 0;
 
 	state_bool(s, FACT_SAVE_ONLY_MODEL, &only_model);
@@ -372,7 +372,6 @@ static void run_optimizer_state(struct audit_case *c, struct findings *sink, str
 	for (size_t i = 0; i < s->optimizers.count; i++) {
 		const struct optimizer *o = &s->optimizers.items[i];
 		with_state += o->params.count;
-		listed += o->listed;
 		if (o->params.count == 0 && o->listed > 0 && keeps_state(s, o) && step > 0) {
 			struct finding *f = finding_add(sink, FINDING_T104,
 				"the optimizer's state is empty: none of %llu parameters has moments", (unsigned long long)o->listed);
