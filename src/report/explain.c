@@ -2,8 +2,10 @@
 #include "report/explain.h"
 
 #include <string.h>
+#include <strings.h>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "report/page.h"
 
 #define NEEDS_MAX 200u
@@ -159,13 +161,86 @@ void explain_fill_report(struct report *r, const enum finding_code *codes, size_
 	}
 }
 
-void explain_fill_report_all(struct report *r)
+/* The codes that a word stands for, into `codes`, which has room for all; how many. */
+static size_t codes_of_word(const char *word, enum finding_code *codes)
 {
-	enum finding_code all[FINDING_COUNT];
+	size_t count = 0;
 
-	for (int i = 0; i < FINDING_COUNT; i++)
-		all[i] = (enum finding_code)i;
-	explain_fill_report(r, all, FINDING_COUNT);
+	for (int i = 0; i < FINDING_COUNT; i++) {
+		const struct finding_row *row = &finding_rows[i];
+		const char family[2] = {row->code[0], '\0'};
+
+		if (strcasecmp(word, row->code) == 0 || strcasecmp(word, row->id) == 0 ||
+			strcasecmp(word, family) == 0)
+			codes[count++] = (enum finding_code)i;
+	}
+	return count;
+}
+
+static void complain(struct strbuf *b, const char *word)
+{
+	const char *names[2 * FINDING_COUNT];
+	char upper[64];
+	size_t n = 0;
+
+	for (int i = 0; i < FINDING_COUNT; i++) {
+		names[2 * i] = finding_rows[i].code;
+		names[2 * i + 1] = finding_rows[i].id;
+	}
+	for (; word[n] != '\0' && n + 1 < sizeof upper; n++)
+		upper[n] = word[n] >= 'a' && word[n] <= 'z' ? (char)(word[n] - 'a' + 'A') : word[n];
+	upper[n] = '\0';
+	const char *nearest = text_nearest(upper, names, COUNT(names));
+
+	strbuf_add_text(b, "no finding is called '");
+	text_add_escaped(b, slice_of(word), sizeof upper);
+	strbuf_add_char(b, '\'');
+	if (nearest)
+		strbuf_printf(b, "; did you mean %s?", nearest);
+	else
+		strbuf_add_text(b, "; `reprise explain` lists all");
+}
+
+int explain_words(const char *const *words, size_t count, bool json, const struct render_options *o,
+	struct strbuf *out, struct strbuf *complaint)
+{
+	enum finding_code found[FINDING_COUNT], codes[FINDING_COUNT];
+	bool asked[FINDING_COUNT] = {false};
+	size_t n = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		size_t matches = codes_of_word(words[i], found);
+		if (matches == 0) {
+			complain(complaint, words[i]);
+			return EXIT_STATUS_USAGE;
+		}
+		for (size_t m = 0; m < matches; m++) {
+			if (!asked[found[m]])
+				codes[n++] = found[m];
+			asked[found[m]] = true;
+		}
+	}
+	if (json) {
+		struct report r;
+
+		for (; count == 0 && n < FINDING_COUNT; n++)
+			codes[n] = (enum finding_code)n;
+		report_init(&r, "explain");
+		explain_fill_report(&r, codes, n);
+		report_finish(&r);
+		report_render_json(&r, out);
+		int status = r.exit;
+		report_release(&r);
+		return status;
+	}
+	if (count == 0)
+		explain_render_list(o, out);
+	for (size_t i = 0; i < n; i++) {
+		if (i > 0)
+			strbuf_add_text(out, o->quiet ? "" : "\n");
+		explain_render_text(codes[i], o, out);
+	}
+	return EXIT_STATUS_FINE;
 }
 
 /*

@@ -13,11 +13,18 @@ void explain_render_text(
 /* One line for each finding, under the names of their families. */
 void explain_render_list(const struct render_options *options, struct strbuf *out);
 
-/* The same as the table "codes" of a report, for JSON: all findings, or those given. */
+/* Findings as the table "codes" of a report, for JSON. */
 void explain_fill_report(struct report *r, const enum finding_code *codes, size_t count);
-void explain_fill_report_all(struct report *r);
 
 /* The manual page reprise-findings(7), as mdoc. */
 void explain_render_manual(struct strbuf *out);
+
+/*
+ * What `reprise explain WORD…` answers. A word is a code (P101), a finding's id (NO_DATA_POSITION)
+ * or a family (P), in any case; without words, all findings are listed, in JSON in full. Returns 0,
+ * or, where a word is none of these, 2 with a sentence in `*complaint` and nothing in `out`.
+ */
+int explain_words(const char *const *words, size_t count, bool json,
+	const struct render_options *options, struct strbuf *out, struct strbuf *complaint);
 
 #endif

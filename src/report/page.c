@@ -133,11 +133,12 @@ static bool is_digit(char c)
 /* Whether the space at `at` stands between groups of three digits of one number. */
 static bool inside_number(const char *text, const char *at)
 {
-	return at > text && is_digit(at[-1]) && is_digit(at[1]) && is_digit(at[2]) && is_digit(at[3]) &&
-	       !is_digit(at[4]);
+	return at > text && is_digit(at[-1]) && is_digit(at[1]) && is_digit(at[2]) &&
+	       is_digit(at[3]) && !is_digit(at[4]);
 }
 
-/* The end of the word at `text`: the next space outside of a number and of a command in backquotes. */
+/* The end of the word at `text`: the next space outside of a number and of a command in backquotes.
+ */
 static const char *word_end(const char *text)
 {
 	const char *p = text, *closing;

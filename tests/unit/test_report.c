@@ -314,12 +314,8 @@ START_TEST(json_fits_its_schema)
 	report_release(&r);
 
 	strbuf_clear(&out);
-	report_init(&r, "explain");
-	explain_fill_report_all(&r);
-	report_finish(&r);
-	report_render_json(&r, &out);
+	ck_assert_int_eq(explain_words(NULL, 0, true, NULL, &out, NULL), 0);
 	assert_valid();
-	report_release(&r);
 }
 END_TEST
 
@@ -485,6 +481,39 @@ START_TEST(every_code_can_be_explained)
 }
 END_TEST
 
+START_TEST(findings_are_explained_by_code_id_and_family)
+{
+	struct render_options o = {.quiet = true};
+	struct strbuf complaint;
+
+	strbuf_init(&complaint, 1000);
+	const char *const words[] = {"p101", "no_data_position", "T116"};
+	ck_assert_int_eq(explain_words(words, 3, false, &o, &out, &complaint), 0);
+	ck_assert_str_eq(strbuf_text(&out),
+		"P101  no data position is saved and the checkpoint lies inside an epoch\n"
+		"T116  the launch would not resume, or could not save\n");
+	strbuf_clear(&out);
+	ck_assert_int_eq(
+		explain_words((const char *const[]){"O"}, 1, false, &o, &out, &complaint), 0);
+	ck_assert_int_eq(strncmp(out.p, "O101", 4), 0);
+	ck_assert_ptr_nonnull(strstr(out.p, "\nO106"));
+	strbuf_clear(&out);
+	ck_assert_int_eq(explain_words((const char *const[]){"optimiser_cold"}, 1, false, &o, &out,
+				 &complaint),
+		2);
+	ck_assert_uint_eq(out.n, 0);
+	ck_assert_str_eq(strbuf_text(&complaint),
+		"no finding is called 'optimiser_cold'; did you mean OPTIMIZER_COLD?");
+	strbuf_clear(&complaint);
+	ck_assert_int_eq(explain_words((const char *const[]){"\033[2Jzzzzzzzzz"}, 1, false, &o,
+				 &out, &complaint),
+		2);
+	ck_assert_str_eq(strbuf_text(&complaint),
+		"no finding is called '\\x1b[2Jzzzzzzzzz'; `reprise explain` lists all");
+	strbuf_release(&complaint);
+}
+END_TEST
+
 Suite *suite_report(void)
 {
 	Suite *s = suite_create("report");
@@ -507,6 +536,7 @@ Suite *suite_report(void)
 	tcase_add_test(t, columns_are_counted_in_characters);
 	tcase_add_test(t, numbers_and_commands_are_not_torn);
 	tcase_add_test(t, every_code_can_be_explained);
+	tcase_add_test(t, findings_are_explained_by_code_id_and_family);
 	suite_add_tcase(s, t);
 	return s;
 }

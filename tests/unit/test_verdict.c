@@ -145,7 +145,8 @@ START_TEST(an_error_behind_many_notes_decides)
 {
 	for (int i = 0; i < 500; i++)
 		finding_add(&findings, FINDING_R107, "stream %d stood still", i);
-	finding_add(&findings, FINDING_R107, "a used stream stood still")->severity = SEVERITY_ERROR;
+	finding_add(&findings, FINDING_R107, "a used stream stood still")->severity =
+		SEVERITY_ERROR;
 	assert_verdict(&plain, VERDICT_RESET, 1, "a used stream stood still");
 }
 END_TEST
