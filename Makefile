@@ -2,6 +2,17 @@
 #
 # One Makefile, not recursive. Objects live in build/$(MODE)/. `make help` lists the targets.
 
+# `make deps demo` and `make deps check` are the README's two commands. The packages are installed first, and
+# only then is the rest read by a make of its own: what pkg-config says must be what is there by then.
+ifneq ($(filter deps,$(MAKECMDGOALS)),)
+REST := $(filter-out deps,$(MAKECMDGOALS))
+.PHONY: deps $(REST)
+deps: ## install the Debian packages that are needed (with demo: to build; with check: to test too)
+	@tools/deps $(if $(filter check%,$(REST)),check,build)
+$(REST): deps
+	@$(MAKE) --no-print-directory $@
+else
+
 MODE ?= release
 V ?= 0
 PREFIX ?= /usr/local
@@ -36,8 +47,10 @@ MODE_FLAGS_asan := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all
 MODE_FLAGS_tsan := -O1 -g -fsanitize=thread
 MODE_FLAGS_cov := -O0 -g --coverage
 MODE_FLAGS_fuzz := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
+MODE_FLAGS_werror := -O2 -g -Werror
+MODE_FLAGS_clang := -O2 -g -Werror
 MODE_LDFLAGS_fuzz := -fsanitize=address,undefined
-ifeq ($(MODE),fuzz)
+ifneq ($(filter $(MODE),fuzz clang),)
 CC := clang
 endif
 ALL_CFLAGS = -std=c11 -fPIC -pthread -fvisibility=hidden $(WARNINGS) $(MODE_FLAGS_$(MODE)) \
@@ -58,12 +71,13 @@ endif
 SRC := $(foreach f,$(filter-out cli,$(FOLDERS)),$(wildcard src/$f/*.c))
 CLI_SRC := $(wildcard src/cli/*.c)
 UNIT_SRC := $(wildcard tests/unit/*.c tests/support/*.c)
-FUZZ_SRC := $(filter-out tests/fuzz/replay.c,$(wildcard tests/fuzz/*.c))
+FUZZ_SRC := $(filter-out tests/fuzz/replay.c tests/fuzz/entry.c,$(wildcard tests/fuzz/*.c))
+FUZZ_TARGETS := $(shell sed -n 's/^TARGET(\(.*\))$$/\1/p' tests/fuzz/targets.def)
 OBJ := $(SRC:src/%.c=$B/%.o)
 CLI_OBJ := $(CLI_SRC:src/%.c=$B/%.o)
 UNIT_OBJ := $(UNIT_SRC:tests/%.c=$B/tests/%.o)
 FUZZ_OBJ := $(FUZZ_SRC:tests/%.c=$B/tests/%.o)
-FUZZERS := $(FUZZ_SRC:tests/fuzz/%.c=$B/fuzz/%)
+FUZZERS := $(FUZZ_TARGETS:%=$B/fuzz/%)
 REPLAY := $B/fuzz-replay
 
 .PHONY: all
@@ -120,10 +134,35 @@ $B/unit: $(UNIT_OBJ) $B/libreprise.a
 	$(Q)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $(UNIT_OBJ) $B/libreprise.a \
 		$(shell $(PKG_CONFIG) --libs $(TEST_PACKAGES)) $(LIBS)
 
-$B/tests/fuzz/replay.o: CFLAGS += -Itests
 $(REPLAY): $B/tests/fuzz/replay.o $(FUZZ_OBJ) $B/libreprise.a
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $B/libreprise.a $(LIBS)
+
+.PHONY: demo
+DEMO := fixtures/transformers-5.24.0/optimizer-lost/out
+demo: $B/reprise ## build, and judge a shipped pair of real checkpoints in which something is wrong
+	@echo '$$ reprise verify $(DEMO)'
+	@$B/reprise verify $(DEMO); status=$$?; echo "exit status $$status"; test $$status -eq 1
+
+# libFuzzer finds its way through what MODE=fuzz compiled. What it learns stays in build/fuzz/.
+FUZZ ?= pickle
+FUZZ_SECONDS ?= 60
+FUZZ_ARGS ?=
+
+$(FUZZERS): $B/fuzz/%: tests/fuzz/entry.c $(FUZZ_OBJ) $B/libreprise.a
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(ALL_CFLAGS) -DFUZZ_TARGET=$* -Iinclude -Isrc -Itests $(ALL_LDFLAGS) -fsanitize=fuzzer \
+		-o $@ $(filter %.c %.o,$^) $B/libreprise.a $(LIBS)
+
+.PHONY: fuzz
+fuzz: ## fuzz the target FUZZ=pickle for FUZZ_SECONDS=60 (needs clang)
+	$(Q)$(MAKE) MODE=fuzz build/fuzz/fuzz/$(FUZZ)
+	$(Q)mkdir -p build/fuzz/learned/$(FUZZ) build/fuzz/finds
+	$(Q)build/fuzz/fuzz/$(FUZZ) -max_total_time=$(FUZZ_SECONDS) -timeout=10 -rss_limit_mb=4000 \
+		-artifact_prefix=build/fuzz/finds/$(FUZZ)- \
+		$(patsubst %,-dict=%,$(wildcard tests/fuzz/$(FUZZ).dict)) $(FUZZ_ARGS) \
+		build/fuzz/learned/$(FUZZ) tests/fuzz/corpus/$(FUZZ)
 
 .PHONY: check check-unit check-cli check-fixtures check-fuzz
 check: check-unit check-fuzz check-fixtures check-cli ## run all tests that need only Debian packages
@@ -149,6 +188,9 @@ clean: ## remove what was built
 .PHONY: install uninstall
 install: all ## install below $(DESTDIR)$(PREFIX)
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib $(DESTDIR)$(PREFIX)/include
+	install -d $(DESTDIR)$(PREFIX)/share/reprise $(DESTDIR)$(PREFIX)/share/man/man7
+	install -m 644 share/reprise-1.schema.json $(DESTDIR)$(PREFIX)/share/reprise/
+	install -m 644 man/reprise-findings.7 $(DESTDIR)$(PREFIX)/share/man/man7/
 	install -m 755 $B/reprise $(DESTDIR)$(PREFIX)/bin/reprise
 	install -m 644 $B/libreprise.a $(DESTDIR)$(PREFIX)/lib/libreprise.a
 	install -m 755 $B/libreprise.so.$(VERSION) $(DESTDIR)$(PREFIX)/lib/libreprise.so.$(VERSION)
@@ -159,8 +201,12 @@ install: all ## install below $(DESTDIR)$(PREFIX)
 uninstall: ## remove what install installed
 	rm -f $(DESTDIR)$(PREFIX)/bin/reprise $(DESTDIR)$(PREFIX)/include/reprise.h
 	rm -f $(DESTDIR)$(PREFIX)/lib/libreprise.a $(DESTDIR)$(PREFIX)/lib/libreprise.so*
+	rm -f $(DESTDIR)$(PREFIX)/share/man/man7/reprise-findings.7
+	rm -rf $(DESTDIR)$(PREFIX)/share/reprise
 
 .PHONY: help
 help: ## list the targets
 	@sed -n 's/^\([a-z-][a-z -]*\):.*## \(.*\)/  \1\t\2/p' Makefile | expand -t 20
 	@echo "  MODE=release (default), debug, asan, tsan, cov, fuzz; V=1 shows the commands"
+
+endif

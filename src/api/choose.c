@@ -283,13 +283,25 @@ static const char *pick(struct report *r, struct choice *choice, const struct su
 	return choice->chosen == SIZE_MAX ? "no checkpoint here can be used" : NULL;
 }
 
+/* The newest sound checkpoint before candidate `of` that is of its line, or SIZE_MAX. */
+static size_t predecessor(const struct contender *k, size_t count, size_t of)
+{
+	size_t best = SIZE_MAX;
+
+	for (size_t i = 0; i < count && of != SIZE_MAX; i++)
+		if (k[i].standing == STANDING_LIVE && k[i].step < k[of].step && !logs_differ(&k[i], &k[of]) &&
+			(best == SIZE_MAX || k[i].step > k[best].step))
+			best = i;
+	return best;
+}
+
 int choose_checkpoint(struct choice *choice, struct report *r, struct subject *s,
 	const struct verify_options *o, struct error *e)
 {
 	struct candidates *c = &s->candidates;
 	int status = RP_OK;
 
-	*choice = (struct choice){.chosen = SIZE_MAX, .previous = SIZE_MAX};
+	*choice = (struct choice){.chosen = SIZE_MAX, .previous = SIZE_MAX, .older = SIZE_MAX};
 	if (!c->root) {
 		choice->chosen = 0;
 		return RP_OK;
@@ -302,11 +314,8 @@ int choose_checkpoint(struct choice *choice, struct report *r, struct subject *s
 	if (status == RP_OK) {
 		find_dead(k, c);
 		const char *none = pick(r, choice, s, k, o);
-		for (size_t i = 0; i < c->list.count && choice->chosen != SIZE_MAX; i++)
-			if (k[i].standing == STANDING_LIVE && k[i].step < k[choice->chosen].step &&
-				!logs_differ(&k[i], &k[choice->chosen]) &&
-				(choice->previous == SIZE_MAX || k[i].step > k[choice->previous].step))
-				choice->previous = i;
+		choice->previous = predecessor(k, c->list.count, choice->chosen);
+		choice->older = predecessor(k, c->list.count, choice->previous);
 		report_rejected(r, s, k, choice->chosen);
 		tell(r, s, k, choice);
 		if (none)

@@ -13,6 +13,7 @@
 struct choice {
 	size_t chosen;   /* index in the candidates, SIZE_MAX: none */
 	size_t previous; /* its predecessor of the same line, SIZE_MAX: none */
+	size_t older;    /* the predecessor's predecessor, likewise */
 };
 
 /*

@@ -138,7 +138,7 @@ static void compare_tensors_table(struct report *r, const struct state *before, 
 
 	for (size_t k = 0; k < sizeof roles / sizeof roles[0]; k++) {
 		struct tensor_changes w;
-		if (!tensors_compare(before, after, roles[k].role, &w)) {
+		if (!tensors_compare(before, roles[k].role, after, roles[k].role, &w)) {
 			r->findings.lost++;
 			return;
 		}
@@ -173,8 +173,21 @@ int compare_paths(struct report *r, const char *earlier, const char *later, cons
 		fail_wrap(e, "%s", earlier);
 	if (status == RP_OK && (status = subject_open_one(&b, later, &o->limits, &r->findings, e)) < 0)
 		fail_wrap(e, "%s", later);
+	/* The one with the lower step is the earlier, whatever the order in which they were named. */
+	int64_t step_a, step_b;
+	bool swapped = status == RP_OK && state_int(&a.state, FACT_STEP, &step_a) &&
+		state_int(&b.state, FACT_STEP, &step_b) && step_b < step_a;
+	if (swapped) {
+		struct subject first = a;
+		a = b;
+		b = first;
+	}
 	struct audit_case c = {
 		.current = &b.state, .previous = &a.state, .limits = &o->limits, .no_previous = ""};
+	if (status == RP_OK) {
+		c.current_place = subject_place(&b);
+		c.previous_place = subject_place(&a);
+	}
 	if (status == RP_OK && !o->quick) {
 		status = bytes_read(&a.state, a.listing.dirfd, a.chosen->base, team_size(o->threads), &totals, e);
 		if (status == RP_OK)
@@ -189,8 +202,8 @@ int compare_paths(struct report *r, const char *earlier, const char *later, cons
 		case_steps_between(&c, &steps);
 		audit_run(&c, &r->findings, &r->coverage);
 		struct verdict_case v = {.findings = &r->findings, .coverage = &r->coverage};
-		v.consistent = steps < 0 ? report_text(r, "the second is %lld steps earlier than the first", (long long)-steps)
-			: report_text(r, "%s continues %s", checkpoint_name(&b.state), checkpoint_name(&a.state));
+		v.consistent = report_text(r, "%s continues %s%s", checkpoint_name(&b.state), checkpoint_name(&a.state),
+			swapped ? ", which was named second" : "");
 		struct verdict verdict = verdict_of(&v);
 		report_take_verdict(r, &verdict);
 		compare_streams_table(r, &c, steps);

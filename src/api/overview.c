@@ -97,6 +97,8 @@ const char *overview_relation(struct report *r, const struct rng_relation *relat
 				(unsigned long long)relation->seed, draws(r, relation->since_seed));
 		return report_text(r, "behind by %s", draws(r, relation->draws));
 	case RNG_UNRELATED:
+		if (relation->searched == UINT64_MAX)
+			return "unrelated";
 		return report_text(r, "unrelated within %s", draws(r, relation->searched));
 	default:
 		return "not comparable";

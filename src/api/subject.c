@@ -35,6 +35,11 @@ int subject_open_one(struct subject *s, const char *path, const struct limits *l
 	return subject_read(s, &s->candidates.list.items[0], limits, sink, e);
 }
 
+struct state_place subject_place(const struct subject *s)
+{
+	return (struct state_place){.state = &s->state, .dirfd = s->listing.dirfd, .prefix = s->chosen->base};
+}
+
 void subject_close(struct subject *s)
 {
 	state_release(&s->state);

@@ -4,6 +4,7 @@
 #define API_SUBJECT_H
 
 #include "profile/profile.h"
+#include "state/moments.h"
 
 struct subject {
 	struct listing listing;
@@ -22,6 +23,9 @@ int subject_read(struct subject *s, const struct candidate *which, const struct 
 /* Open and read a path that must be one checkpoint; a root of several is an error that says so. */
 int subject_open_one(struct subject *s, const char *path, const struct limits *limits,
 	struct findings *sink, struct error *e);
+
+/* Where the files of the checkpoint that was read are. */
+struct state_place subject_place(const struct subject *s);
 
 void subject_close(struct subject *s);
 

@@ -104,30 +104,28 @@ static int read_bytes(struct subject *now, struct subject *before, const struct 
 }
 
 /* Judge a state that has been read, against an earlier one where there is one. */
-static int judge(struct report *r, struct subject *now, struct subject *before, const char *no_previous,
-	const struct verify_options *o, struct error *e)
+static int judge(struct report *r, struct subject *now, struct subject *before, struct subject *older,
+	const char *no_previous, const struct verify_options *o, struct error *e)
 {
 	struct audit_case c = {
 		.current = &now->state,
 		.previous = before ? &before->state : NULL,
 		.no_previous = no_previous,
+		.older = older ? &older->state : NULL,
+		.current_place = subject_place(now),
 		.limits = &o->limits,
 	};
+	if (before)
+		c.previous_place = subject_place(before);
 	struct byte_totals totals;
 	struct rng_search search;
 	int status = RP_OK;
 
 	rng_search_init(&search, o->limits.rng_search);
-	if (before) {
-		int64_t steps;
-		if (case_steps_between(&c, &steps) && steps < 0) {
-			c.previous = NULL;
-			c.no_previous = report_text(r, "%s is not earlier: it is %lld steps ahead",
-				checkpoint_name(&before->state), (long long)-steps);
-		} else {
-			status = streams_relate(&c.streams, &before->state, &now->state, &search, e);
-		}
-	}
+	if (before)
+		status = streams_relate(&c.streams, &before->state, &now->state, &search, e);
+	if (older && status == RP_OK)
+		status = streams_relate(&c.older_streams, &older->state, &before->state, &search, e);
 	if (status == RP_OK && !o->quick) {
 		status = read_bytes(now, c.previous ? before : NULL, o, &totals, e);
 		c.bytes = &totals;
@@ -147,57 +145,71 @@ static int judge(struct report *r, struct subject *now, struct subject *before, 
 		r->summary = overview_line(r, &now->state);
 	}
 	stream_pairs_release(&c.streams);
+	stream_pairs_release(&c.older_streams);
 	rng_search_release(&search);
 	return status;
 }
 
-/* The predecessor that the user named, or that the root holds. */
-static int open_previous(struct subject *before, const struct verify_options *o, const struct choice *choice,
-	struct subject *now, struct error *e)
+/* An earlier checkpoint: one that the user named, or candidate `at` of the root. Its own defects are its own. */
+static int open_earlier(struct subject *s, const char *named, const char *root, size_t at,
+	const struct verify_options *o, struct error *e)
 {
 	struct findings own;
 	int status;
 
 	findings_init(&own);
-	if (o->against) {
-		status = subject_open_one(before, o->against, &o->limits, &own, e);
+	if (named) {
+		status = subject_open_one(s, named, &o->limits, &own, e);
 		if (status < 0)
-			fail_wrap(e, "--against %s", o->against);
+			fail_wrap(e, "--against %s", named);
 	} else {
-		status = subject_open(before, now->listing.root, &o->limits, e);
+		status = subject_open(s, root, &o->limits, e);
 		if (status == RP_OK)
-			status = subject_read(before, &before->candidates.list.items[choice->previous], &o->limits, &own, e);
+			status = subject_read(s, &s->candidates.list.items[at], &o->limits, &own, e);
 	}
 	findings_release(&own);
 	return status;
 }
 
+static int judge_choice(struct report *r, struct subject *now, const struct choice *choice,
+	const struct verify_options *o, struct error *e)
+{
+	struct subject before = {0}, older = {0};
+	bool has_before = o->against || choice->previous != SIZE_MAX;
+	bool has_older = has_before && !o->against && choice->older != SIZE_MAX;
+	int status = subject_read(now, &now->candidates.list.items[choice->chosen], &o->limits, &r->findings, e);
+
+	if (status == RP_OK) {
+		overview_input(r, &now->state, "checkpoint");
+		if (has_before)
+			status = open_earlier(&before, o->against, now->listing.root, choice->previous, o, e);
+		if (has_older && status == RP_OK)
+			status = open_earlier(&older, NULL, now->listing.root, choice->older, o, e);
+	}
+	if (status == RP_OK) {
+		if (has_before)
+			overview_input(r, &before.state, "against");
+		status = judge(r, now, has_before ? &before : NULL, has_older ? &older : NULL, now->candidates.root
+			? "the root holds no earlier checkpoint of this line" : "no earlier checkpoint was given (--against)",
+			o, e);
+	}
+	if (has_before)
+		subject_close(&before);
+	if (has_older)
+		subject_close(&older);
+	return status;
+}
+
 int verify_path(struct report *r, const char *path, const struct verify_options *o, struct error *e)
 {
-	struct subject now, before;
-	struct choice choice = {.previous = SIZE_MAX};
-	bool has_previous = false;
-
+	struct subject now;
+	struct choice choice;
 	int status = subject_open(&now, path, &o->limits, e);
-	before = (struct subject){0};
+
 	if (status == RP_OK)
 		status = choose_checkpoint(&choice, r, &now, o, e);
 	if (status == RP_OK && choice.chosen != SIZE_MAX)
-		status = subject_read(&now, &now.candidates.list.items[choice.chosen], &o->limits, &r->findings, e);
-	if (status == RP_OK && choice.chosen != SIZE_MAX) {
-		overview_input(r, &now.state, "checkpoint");
-		has_previous = o->against || choice.previous != SIZE_MAX;
-		if (has_previous)
-			status = open_previous(&before, o, &choice, &now, e);
-		if (has_previous && status == RP_OK)
-			overview_input(r, &before.state, "against");
-		if (status == RP_OK)
-			status = judge(r, &now, has_previous ? &before : NULL, now.candidates.root
-				? "the root holds no earlier checkpoint of this line" : "no earlier checkpoint was given (--against)",
-				o, e);
-	}
-	if (has_previous)
-		subject_close(&before);
+		status = judge_choice(r, &now, &choice, o, e);
 	subject_close(&now);
 	report_finish(r);
 	return status;

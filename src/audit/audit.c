@@ -111,11 +111,11 @@ bool case_steps_between(const struct audit_case *c, int64_t *steps)
 		*steps = (int64_t)(after - before);
 		return true;
 	}
-	if (state_int(c->previous, FACT_STEP, &earlier) && state_int(c->current, FACT_STEP, &later)) {
-		*steps = later - earlier;
-		return true;
-	}
-	return false;
+	if (!state_int(c->previous, FACT_STEP, &earlier) || !state_int(c->current, FACT_STEP, &later))
+		return false;
+	/* Everything started again: the steps since then are all there are. */
+	*steps = later == earlier ? 0 : later;
+	return true;
 }
 
 bool epoch_place(const struct state *s, double *done, double *length)

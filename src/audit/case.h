@@ -9,13 +9,17 @@
 #include "base/limits.h"
 #include "profile/profile.h"
 #include "state/bytes.h"
+#include "state/moments.h"
 #include "state/relate.h"
 #include "state/state.h"
 
 struct audit_case {
 	struct state *current;
 	struct state *previous;      /* an earlier checkpoint of the same line, or NULL */
+	struct state *older;         /* the one before that, or NULL: it tells how fast things go */
+	struct state_place current_place, previous_place; /* where their files are, for rules that read bytes */
 	struct stream_pairs streams; /* previous against current; empty without previous */
+	struct stream_pairs older_streams; /* older against previous */
 	const struct byte_totals *bytes; /* what was streamed of the current one; NULL: metadata only */
 	const struct limits *limits;
 	const char *no_previous;     /* why there is no previous one, for coverage */
@@ -59,7 +63,10 @@ int64_t case_step(const struct audit_case *c);
 /* The largest step counter in the optimizer's state; false where it keeps none. */
 bool optimizer_step(const struct state *s, double *out);
 
-/* Steps from the previous to the current checkpoint; false where either is not known. */
+/*
+ * Steps taken from the previous to the current checkpoint, never negative: where the counters started again
+ * in between, those since then. False where they are not known.
+ */
 bool case_steps_between(const struct audit_case *c, int64_t *steps);
 
 /*

@@ -62,12 +62,11 @@ static void check_against_previous(struct audit_case *c, struct findings *sink)
 			said = p->role == f->role;
 		if (said)
 			continue;
-		struct finding *found = finding_add(sink, FINDING_I101, "no %s%s, which %s has",
-			file_role_name(f->role), f->rank == NO_RANK ? "" : " of this rank", checkpoint_name(before));
+		struct finding *found = finding_add(sink, FINDING_I101, "%s is missing (%s), which %s has",
+			findings_escaped(sink, slice_of(f->path)), file_role_name(f->role), checkpoint_name(before));
 		place_file(sink, found, s, NO_FILE);
 		if (f->rank != NO_RANK)
 			found->place.ranks = findings_text(sink, "%d", f->rank);
-		found->expected = quantity_text(findings_text(sink, "%s", f->path));
 	}
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Family P: where does the data go on? */
 #include <math.h>
+#include <stdlib.h>
 
 #include "audit/case.h"
 #include "base/text.h"
@@ -47,6 +48,87 @@ static void restart_finding(struct audit_case *c, struct findings *sink, const c
 		count_text(sink, done), count_text(sink, length), count_text(sink, batches));
 }
 
+/*
+ * Updates since the start, as epoch and batch in the epoch give them, against the step. Scripts count epochs
+ * from 0 or 1 and batches before or after the update, so each reading that fits is accepted.
+ */
+static void check_batches(struct audit_case *c, struct findings *sink)
+{
+	struct state *s = c->current;
+	const struct fact *f = state_fact(s, FACT_BATCH_IN_EPOCH);
+	int64_t step, epoch, batch, length, accumulation = 1;
+
+	if (!f || f->rank > 0 || !state_int(s, FACT_BATCH_IN_EPOCH, &batch) || !state_int(s, FACT_STEP, &step) ||
+		!state_int(s, FACT_EPOCH, &epoch) || !state_int(s, FACT_STEPS_PER_EPOCH, &length) || length <= 0)
+		return;
+	state_int(s, FACT_ACCUMULATION, &accumulation);
+	if (accumulation < 1 || epoch < 0 || epoch > INT32_MAX || batch < 0 || batch > INT32_MAX ||
+		length > INT32_MAX || accumulation > INT32_MAX)
+		return;
+	for (int64_t e = epoch - 1; e <= epoch; e++)
+		for (int64_t b = batch - 1; b <= batch + 1; b++)
+			for (int64_t unit = 1; unit <= accumulation; unit += accumulation > 1 ? accumulation - 1 : 1)
+				if (llabs(e * length * unit + b - step * unit) < unit)
+					return;
+	struct finding *found = finding_add(sink, FINDING_P102,
+		"the position (epoch %lld, batch %lld) does not belong to step %lld", (long long)epoch, (long long)batch,
+		(long long)step);
+	place_fact(sink, found, s, f);
+	found->place.step_first = found->place.step_last = step;
+	found->observed = quantity_count(epoch * length * accumulation + batch);
+	found->expected = quantity_count(step * accumulation);
+	found->unit = "batches";
+	found->meaning = findings_text(sink, "an epoch has %lld updates: part of the data was read again, or passed over",
+		(long long)length);
+}
+
+/* The Trainer's fractional epoch: with one batch an update, step / epoch is a whole number unless an epoch restarted. */
+static void check_epoch_fraction(struct audit_case *c, struct findings *sink)
+{
+	struct state *s = c->current;
+	double epoch, step, length;
+	int64_t accumulation = 0;
+
+	if (s->profile->position != POSITION_RECOMPUTED || !state_int(s, FACT_ACCUMULATION, &accumulation) ||
+		accumulation != 1 || !state_real(s, FACT_EPOCH, &epoch) || !state_real(s, FACT_STEP, &step) ||
+		!state_real(s, FACT_STEPS_PER_EPOCH, &length) || epoch <= 0 || fabs(epoch * length - step) < 0.01 * length)
+		return;
+	struct finding *f = finding_add(sink, FINDING_P102, "epoch %s at step %s does not fit %s updates in an epoch",
+		count_text(sink, epoch), count_text(sink, step), count_text(sink, length));
+	f->severity = SEVERITY_WARNING;
+	place_fact(sink, f, s, state_fact(s, FACT_EPOCH));
+	f->observed = quantity_real(epoch * length);
+	f->expected = quantity_real(step);
+	f->unit = "updates";
+	f->cause = "an epoch's data was started again at an earlier resume, or the batch changed";
+}
+
+/* Samples a step, held against the batch that the settings give. */
+static void check_samples(struct audit_case *c, struct findings *sink)
+{
+	struct state *s = c->current;
+	int64_t samples, step, batch, accumulation = 1, world = s->world > 0 ? s->world : 1;
+
+	if (!state_int(s, FACT_SAMPLES, &samples) || !state_int(s, FACT_STEP, &step) || step <= 0 || samples <= 0 ||
+		(!state_int(s, FACT_GLOBAL_BATCH, &batch) && !state_int(s, FACT_MICRO_BATCH, &batch)) || batch <= 0)
+		return;
+	state_int(s, FACT_ACCUMULATION, &accumulation);
+	state_int(s, FACT_WORLD_SIZE, &world);
+	/* What a setting called "batch size" counts is a script's own affair. */
+	double one = (double)samples / ((double)step * (double)batch);
+	double known[] = {1, (double)accumulation, (double)world, (double)accumulation * (double)world};
+	for (size_t i = 0; i < 4; i++)
+		if (known[i] > 0 && fabs(one / known[i] - 1) < 0.01)
+			return;
+	struct finding *f = finding_add(sink, FINDING_P102,
+		"%lld samples consumed at step %lld do not fit a batch of %lld", (long long)samples, (long long)step,
+		(long long)batch);
+	place_fact(sink, f, s, state_fact(s, FACT_SAMPLES));
+	f->observed = quantity_count(samples);
+	f->expected = quantity_count(step * batch * accumulation * world);
+	f->unit = "samples";
+}
+
 static void run_position_saved(struct audit_case *c, struct findings *sink, struct coverage *cover)
 {
 	static const char *const name = "position-saved", *const subject = "data position";
@@ -54,6 +136,9 @@ static void run_position_saved(struct audit_case *c, struct findings *sink, stru
 	double done, length;
 	bool ignore = false, replacement = false;
 
+	check_batches(c, sink);
+	check_epoch_fraction(c, sink);
+	check_samples(c, sink);
 	state_bool(s, FACT_IGNORE_DATA_SKIP, &ignore);
 	state_bool(s, FACT_REPLACEMENT, &replacement);
 	bool placed = epoch_place(s, &done, &length);
@@ -120,32 +205,6 @@ static void position_finding(struct audit_case *c, struct findings *sink, enum f
 	found->expected = quantity_text(findings_text(sink, "more than %s", count_text(sink, before)));
 }
 
-/* Samples a step, held against the batch that the settings give. */
-static void check_samples(struct audit_case *c, struct findings *sink)
-{
-	struct state *s = c->current;
-	int64_t samples, step, batch, accumulation = 1, world = s->world > 0 ? s->world : 1;
-
-	if (!state_int(s, FACT_SAMPLES, &samples) || !state_int(s, FACT_STEP, &step) || step <= 0 || samples <= 0 ||
-		(!state_int(s, FACT_GLOBAL_BATCH, &batch) && !state_int(s, FACT_MICRO_BATCH, &batch)) || batch <= 0)
-		return;
-	state_int(s, FACT_ACCUMULATION, &accumulation);
-	state_int(s, FACT_WORLD_SIZE, &world);
-	/* What a setting called "batch size" counts is a script's own affair. */
-	double one = (double)samples / ((double)step * (double)batch);
-	double known[] = {1, (double)accumulation, (double)world, (double)accumulation * (double)world};
-	for (size_t i = 0; i < 4; i++)
-		if (known[i] > 0 && fabs(one / known[i] - 1) < 0.01)
-			return;
-	struct finding *f = finding_add(sink, FINDING_P102,
-		"%lld samples consumed at step %lld do not fit a batch of %lld", (long long)samples, (long long)step,
-		(long long)batch);
-	place_fact(sink, f, s, state_fact(s, FACT_SAMPLES));
-	f->observed = quantity_count(samples);
-	f->expected = quantity_count(step * batch * accumulation * world);
-	f->unit = "samples";
-}
-
 static void run_position_moves(struct audit_case *c, struct findings *sink, struct coverage *cover)
 {
 	static const enum fact_key keys[] = {FACT_POSITION, FACT_BATCH_IN_EPOCH, FACT_SAMPLES, FACT_TOKENS};
@@ -154,7 +213,6 @@ static void run_position_moves(struct audit_case *c, struct findings *sink, stru
 	int64_t steps = 0;
 	double epoch_before = 0, epoch_after = 0;
 
-	check_samples(c, sink);
 	if (!case_steps_between(c, &steps) || steps <= 0) {
 		cover_not_checked(cover, "position-moves", "data position since the previous checkpoint",
 			"the steps between the two are not known");
@@ -162,6 +220,9 @@ static void run_position_moves(struct audit_case *c, struct findings *sink, stru
 	}
 	bool epochs = state_real(c->previous, FACT_EPOCH, &epoch_before) && state_real(s, FACT_EPOCH, &epoch_after);
 	bool same_epoch = epochs && floor(epoch_before) == floor(epoch_after);
+	/* After whole epochs the same place in the epoch is right; where an epoch's length is not known it may be. */
+	int64_t length;
+	bool whole_epochs = !state_int(s, FACT_STEPS_PER_EPOCH, &length) || length <= 0 || steps % length == 0;
 	for (size_t i = 0; i < s->facts.count; i++) {
 		const struct fact *f = &s->facts.items[i];
 		bool wanted = false;
@@ -174,7 +235,7 @@ static void run_position_moves(struct audit_case *c, struct findings *sink, stru
 		compared++;
 		bool total = f->key == FACT_SAMPLES || f->key == FACT_TOKENS;
 		const char *what = findings_text(sink, "%s", fact_rows[f->key].name);
-		if (y == x && (total || same_epoch))
+		if (y == x && (total || same_epoch || !whole_epochs))
 			position_finding(c, sink, FINDING_P104,
 				findings_text(sink, "%s is still %s after %lld more steps", what, count_text(sink, y),
 					(long long)steps), f, x, y);
@@ -282,6 +343,13 @@ static void run_data_settings(struct audit_case *c, struct findings *sink, struc
 		struct finding *f = change_finding(c, sink, FINDING_P110,
 			i ? "the seed of the data order" : "the seed", before, after);
 		f->meaning = "the order that the saved position points into is not the one that was interrupted";
+		/* A seed of its own that stayed keeps the order. */
+		const struct fact *data_before, *data_after;
+		if (i == 0 && state_fact(c->current, FACT_DATA_SEED) &&
+			!changed(c, FACT_DATA_SEED, &data_before, &data_after)) {
+			f->severity = SEVERITY_INFO;
+			f->meaning = "the data order has a seed of its own, which did not change";
+		}
 	}
 	check_geometry(c, sink);
 	if (changed(c, FACT_DATASET_SIZE, &before, &after)) {
@@ -296,6 +364,88 @@ static void run_data_settings(struct audit_case *c, struct findings *sink, struc
 	else
 		cover_ran(cover, "data-settings", "settings that decide the data order", "settings", known, known, NULL);
 }
+
+/*
+ * Settings of the saved configuration that change the data order or the schedule, by the last part of their
+ * path. Seeds, batches and optimizer groups have rules of their own.
+ */
+static const struct {
+	const char *name, *effect;
+} telling_settings[] = {
+	{"learning_rate", "the schedule"},
+	{"lr_scheduler_type", "the schedule"},
+	{"warmup_steps", "the schedule"},
+	{"warmup_ratio", "the schedule"},
+	{"warmup_iters", "the schedule"},
+	{"lr_decay_iters", "the schedule"},
+	{"min_lr", "the schedule"},
+	{"max_steps", "the schedule"},
+	{"max_iters", "the schedule"},
+	{"num_train_epochs", "the schedule"},
+	{"num_epochs", "the schedule"},
+	{"epochs", "the schedule"},
+	{"optim", "the optimizer"},
+	{"weight_decay", "the optimizer"},
+	{"adam_beta1", "the optimizer"},
+	{"adam_beta2", "the optimizer"},
+	{"adam_epsilon", "the optimizer"},
+	{"beta1", "the optimizer"},
+	{"beta2", "the optimizer"},
+	{"group_by_length", "the data order"},
+	{"dataloader_drop_last", "the data order"},
+	{"drop_last", "the data order"},
+	{"train_sampling_strategy", "the data order"},
+	{"split_batches", "the data order"},
+	{"use_seedable_sampler", "the data order"},
+	{"dispatch_batches", "the data order"},
+	{"even_batches", "the data order"},
+	{"shuffle", "the data order"},
+	{"block_size", "the data order"},
+	{"seq_length", "the data order"},
+	{"max_seq_length", "the data order"},
+};
+
+static const char *last_name(const char *path)
+{
+	const char *dot = strrchr(path, '.');
+	return dot ? dot + 1 : path;
+}
+
+static void run_config(struct audit_case *c, struct findings *sink, struct coverage *cover)
+{
+	struct state *s = c->current;
+	uint64_t compared = 0;
+
+	for (size_t i = 0; i < s->facts.count; i++) {
+		const struct fact *after = &s->facts.items[i];
+		const struct fact *before = after->key == FACT_CONFIG ? same_fact(c->previous, after) : NULL;
+		if (!before)
+			continue;
+		compared++;
+		if (fact_equal(before, after))
+			continue;
+		const char *name = last_name(after->path);
+		for (size_t k = 0; k < sizeof telling_settings / sizeof telling_settings[0]; k++) {
+			if (strcmp(name, telling_settings[k].name) != 0)
+				continue;
+			struct finding *f = change_finding(c, sink, FINDING_T109, name, before, after);
+			f->meaning = findings_text(sink, "it is a setting of %s", telling_settings[k].effect);
+			if (s->profile->settings_note)
+				f->cause = s->profile->settings_note;
+		}
+	}
+	if (compared == 0)
+		cover_not_checked(cover, "configuration", "saved configuration", "none is saved in both");
+	else
+		cover_ran(cover, "configuration", "saved configuration", "settings", compared, compared, NULL);
+}
+
+const struct rule rule_config = {
+	.name = "configuration",
+	.subject = "saved configuration",
+	.needs = NEEDS_PREVIOUS,
+	.run = run_config,
+};
 
 const struct rule rule_data_settings = {
 	.name = "data-settings",

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Family R: are the random streams saved, for every rank, and do they continue? */
+#include <math.h>
 #include <stdlib.h>
 
 #include "audit/case.h"
@@ -148,12 +149,9 @@ static void run_rng_saved(struct audit_case *c, struct findings *sink, struct co
 	}
 	state_bool(s, FACT_SAVE_ONLY_MODEL, &only_model);
 	/* A file that the layout promises and that is not there, or not readable, is said by other rules. */
-	if (s->profile->parts && s->streams.count == 0 && !only_model &&
-		(has_file(s, FILE_RNG) || !s->single)) {
+	if (s->profile->parts && s->streams.count == 0 && !only_model && !s->single) {
 		cover_not_checked(cover, "rng-saved", "random streams saved", "%s",
 			has_file(s, FILE_RNG) ? "the files could not be read" : "the files are missing");
-		if (!has_file(s, FILE_RNG))
-			return;
 		return;
 	}
 	uint64_t missing = check_owners(c, sink);
@@ -201,38 +199,65 @@ static bool differed_before(const struct audit_case *c, const struct stream *a, 
 	return x && y && x->body != y->body;
 }
 
+/* By owner, device and path, so that the streams which ranks have in common lie together; then by rank. */
+static int compare_places(const void *pa, const void *pb)
+{
+	const struct stream *a = *(const struct stream *const *)pa, *b = *(const struct stream *const *)pb;
+	int order = strcmp(a->owner, b->owner);
+
+	if (order == 0)
+		order = (a->device > b->device) - (a->device < b->device);
+	if (order == 0)
+		order = strcmp(a->path, b->path);
+	return order ? order : (a->rank > b->rank) - (a->rank < b->rank);
+}
+
+/* One rank's stream against the first rank's. */
+static void judge_ranks(struct audit_case *c, struct findings *sink, const struct stream *first,
+	const struct stream *a)
+{
+	const struct profile *profile = c->current->profile;
+	enum ranks_relation wanted = is_device(a) ? profile->device_ranks : profile->host_ranks;
+	bool equal = a->body == first->body, differed = differed_before(c, a, first);
+
+	if (equal && (differed || wanted == RANKS_DIFFER)) {
+		struct finding *f = finding_add(sink, FINDING_R103, "rank %d has the %s stream of rank %d%s", a->rank,
+			a->owner, first->rank, differed ? ", and they differed before" : "");
+		if (differed)
+			f->severity = SEVERITY_ERROR;
+		place_stream(sink, f, c->current, a);
+		f->meaning = "the two ranks draw the same dropout masks, orders or augmentations";
+	} else if (!equal && wanted == RANKS_AGREE) {
+		struct finding *f = finding_add(sink, FINDING_R108, "rank %d's %s stream is not the one of rank %d", a->rank,
+			a->owner, first->rank);
+		place_stream(sink, f, c->current, a);
+	}
+}
+
 static void run_rng_ranks(struct audit_case *c, struct findings *sink, struct coverage *cover)
 {
 	struct state *s = c->current;
 	uint64_t compared = 0;
+	const struct stream **order = calloc(s->streams.count + 1, sizeof *order);
 
-	for (size_t i = 0; i < s->streams.count; i++) {
-		const struct stream *a = &s->streams.items[i];
-		/* Every rank is held against the first that has this stream. */
-		const struct stream *first = a;
-		for (size_t k = 0; k < i && first == a; k++)
-			if (s->streams.items[k].rank != a->rank && same_stream(&s->streams.items[k], a) &&
-				strcmp(s->streams.items[k].path, a->path) == 0)
-				first = &s->streams.items[k];
-		if (first == a)
+	if (!order) {
+		sink->lost++;
+		return;
+	}
+	for (size_t i = 0; i < s->streams.count; i++)
+		order[i] = &s->streams.items[i];
+	qsort(order, s->streams.count, sizeof *order, compare_places);
+	for (size_t i = 1, first = 0; i < s->streams.count; i++) {
+		if (!same_stream(order[first], order[i]) || strcmp(order[first]->path, order[i]->path) != 0) {
+			first = i;
+			continue;
+		}
+		if (order[i]->rank == order[first]->rank)
 			continue;
 		compared++;
-		enum ranks_relation wanted = is_device(a) ? s->profile->device_ranks : s->profile->host_ranks;
-		bool equal = a->body == first->body, differed = differed_before(c, a, first);
-		if (equal && (differed || wanted == RANKS_DIFFER)) {
-			struct finding *f = finding_add(sink, FINDING_R103,
-				"rank %d has the %s stream of rank %d%s", a->rank, a->owner, first->rank,
-				differed ? ", and they differed before" : "");
-			if (differed)
-				f->severity = SEVERITY_ERROR;
-			place_stream(sink, f, s, a);
-			f->meaning = "the two ranks draw the same dropout masks, orders or augmentations";
-		} else if (!equal && wanted == RANKS_AGREE) {
-			struct finding *f = finding_add(sink, FINDING_R108,
-				"rank %d's %s stream is not the one of rank %d", a->rank, a->owner, first->rank);
-			place_stream(sink, f, s, a);
-		}
+		judge_ranks(c, sink, order[first], order[i]);
 	}
+	free(order);
 	if (compared == 0)
 		cover_not_checked(cover, "rng-ranks", "random streams between ranks", "only one rank's streams are here");
 	else
@@ -309,6 +334,17 @@ static const char *draws_text(struct findings *sink, uint64_t draws)
 	return text;
 }
 
+/* Whether the draws since the seed are those of the steps since the previous checkpoint, at the rate so far. */
+static bool rate_says_reseeded(const struct audit_case *c, const struct rng_relation *r)
+{
+	int64_t before, steps;
+	uint64_t left, right;
+
+	return state_int(c->previous, FACT_STEP, &before) && case_steps_between(c, &steps) && before > 0 && steps > 0 &&
+		!__builtin_mul_overflow(r->since_seed, (uint64_t)before, &left) &&
+		!__builtin_mul_overflow(r->earlier_since_seed, (uint64_t)steps, &right) && left == right;
+}
+
 /*
  * A later state that lies behind the earlier one on the path of the same seed: re-seeded, or an older state
  * was loaded. The draws that the steps since the previous checkpoint would take decide, where known.
@@ -324,7 +360,10 @@ static void behind_finding(struct audit_case *c, struct findings *sink, size_t a
 		message = findings_text(sink, "%s was re-seeded from %llu, %s ago, instead of restored", name,
 			(unsigned long long)r->seed, draws_text(sink, r->since_seed));
 		f = pair_finding(c, sink, at, FINDING_R104, message);
-		f->cause = "the process seeded its generators at the start and did not load the saved state, "
+		f->cause = rate_says_reseeded(c, r)
+			? "the steps since the previous checkpoint draw as many: the process seeded its generators at the start "
+			"and did not load the saved state"
+			: "the process seeded its generators at the start and did not load the saved state, "
 			"or it loaded an older state of the same stream";
 		f->observed = quantity_count((int64_t)r->since_seed);
 		f->expected = quantity_text(findings_text(sink, "more than %s since the same seed",
@@ -351,6 +390,48 @@ static void reseeded_finding(struct audit_case *c, struct findings *sink, size_t
 	if (p->earlier->body->has_seed)
 		f->expected = quantity_text(findings_text(sink, "seed %llu", (unsigned long long)p->earlier->body->seed));
 	f->meaning = "the resumed run drew other random numbers than the saved state would have given";
+}
+
+/* The relation that the same stream had one checkpoint earlier, or NULL. */
+static const struct rng_relation *relation_before(const struct audit_case *c, const struct stream *earlier)
+{
+	for (size_t i = 0; i < c->older_streams.list.count; i++) {
+		const struct stream_pair *p = &c->older_streams.list.items[i];
+		if (p->later == earlier && p->earlier)
+			return &p->relation;
+	}
+	return NULL;
+}
+
+/*
+ * A stream that drew a whole number a step between the two checkpoints before must go on at that rate, as long
+ * as no epoch begins in between: an epoch's start draws too.
+ */
+static void check_rate(struct audit_case *c, struct findings *sink, size_t at, int64_t steps)
+{
+	const struct stream_pair *p = &c->streams.list.items[at];
+	const struct rng_relation *before = relation_before(c, p->earlier);
+	int64_t first, middle;
+	double length, first_epoch, last_epoch;
+
+	if (!before || before->kind != RNG_ADVANCED || !state_int(c->older, FACT_STEP, &first) ||
+		!state_int(c->previous, FACT_STEP, &middle) || middle <= first ||
+		!state_real(c->current, FACT_STEPS_PER_EPOCH, &length) || !state_real(c->older, FACT_EPOCH, &first_epoch) ||
+		!state_real(c->current, FACT_EPOCH, &last_epoch) || floor(first_epoch) != floor(last_epoch))
+		return;
+	uint64_t rate = before->draws / (uint64_t)(middle - first), expected;
+	if (rate == 0 || before->draws % (uint64_t)(middle - first) != 0 ||
+		__builtin_mul_overflow(rate, (uint64_t)steps, &expected) || p->relation.draws == expected)
+		return;
+	struct finding *f = pair_finding(c, sink, at, FINDING_R110,
+		findings_text(sink, "%s advanced by %s over %lld steps", stream_name(sink, p->later),
+			draws_text(sink, p->relation.draws), (long long)steps));
+	f->observed = quantity_count((int64_t)p->relation.draws);
+	f->expected = quantity_count((int64_t)expected);
+	f->unit = "draws";
+	f->cause = findings_text(sink, "it drew %llu a step from step %lld to %lld", (unsigned long long)rate,
+		(long long)first, (long long)middle);
+	f->meaning = "after the resume it is not where an uninterrupted run would have it";
 }
 
 /* Whether the model certainly draws from this stream at every step. */
@@ -400,12 +481,18 @@ static void run_rng_continues(struct audit_case *c, struct findings *sink, struc
 		compared++;
 		bool bounded = p->relation.kind == RNG_UNRELATED && p->relation.exhausted;
 		exhausted += bounded;
-		if (said_before(&c->streams, i))
+		/* What many ranks have in common is said once. */
+		bool quiet = p->relation.kind == RNG_IDENTICAL ? !moved : p->relation.kind == RNG_ADVANCED && !c->older;
+		if (quiet || said_before(&c->streams, i))
 			continue;
 		switch (p->relation.kind) {
 		case RNG_IDENTICAL:
 			if (moved)
 				unchanged_finding(c, sink, i, steps);
+			break;
+		case RNG_ADVANCED:
+			if (moved)
+				check_rate(c, sink, i, steps);
 			break;
 		case RNG_RESEEDED:
 			reseeded_finding(c, sink, i);
@@ -416,7 +503,8 @@ static void run_rng_continues(struct audit_case *c, struct findings *sink, struc
 		case RNG_UNRELATED: {
 			struct finding *f = pair_finding(c, sink, i, FINDING_R106,
 				findings_text(sink, "%s is not a continuation of the previous state", stream_name(sink, p->later)));
-			f->cause = findings_text(sink, "no relation within %s, in either direction, or from a known seed",
+			f->cause = p->relation.searched == UINT64_MAX ? "no number of draws leads from one to the other"
+				: findings_text(sink, "it is not reached within %s, nor from a seed that the checkpoints mention",
 				draws_text(sink, p->relation.searched));
 			break;
 		}

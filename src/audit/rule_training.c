@@ -75,10 +75,10 @@ static void check_counter(struct audit_case *c, struct findings *sink, double up
 	int64_t step_before, steps = 0;
 	struct finding *f;
 
-	if (updates == (double)step)
-		return;
 	bool had = c->previous && optimizer_step(c->previous, &before) &&
 		state_int(c->previous, FACT_STEP, &step_before);
+	if (updates == (double)step)
+		return;
 	/* A script whose step counts something else did so before as well. */
 	if (!strict && had && step_before > 0 && is_ratio(updates, (double)step, before / (double)step_before))
 		return;
@@ -120,6 +120,22 @@ static void check_counter(struct audit_case *c, struct findings *sink, double up
 	f->unit = "updates";
 }
 
+/* The step itself went back: a run that was started anew, or the two checkpoints in the wrong order. */
+static void check_step(struct audit_case *c, struct findings *sink, int64_t step)
+{
+	int64_t before;
+
+	if (!c->previous || !state_int(c->previous, FACT_STEP, &before) || step >= before)
+		return;
+	struct finding *f = finding_add(sink, FINDING_T108, "the step counter started again: %lld, %lld in %s",
+		(long long)step, (long long)before, checkpoint_name(c->previous));
+	place_fact(sink, f, c->current, state_fact(c->current, FACT_STEP));
+	f->observed = quantity_count(step);
+	f->expected = quantity_text(findings_text(sink, "more than %lld", (long long)before));
+	f->unit = "steps";
+	f->cause = "the launch did not resume but started anew, or the two checkpoints were given in the wrong order";
+}
+
 static void run_counters(struct audit_case *c, struct findings *sink, struct coverage *cover)
 {
 	struct state *s = c->current;
@@ -128,6 +144,8 @@ static void run_counters(struct audit_case *c, struct findings *sink, struct cov
 	uint64_t count = step_range(s, &least, &most);
 	bool has_step = state_int(s, FACT_STEP, &step);
 
+	if (has_step)
+		check_step(c, sink, step);
 	if (count == 0 || !has_step) {
 		cover_not_checked(cover, "counters", "step counters", "%s", has_step
 			? "the optimizer keeps none" : "no global step is saved");
@@ -278,6 +296,52 @@ static void check_order(struct audit_case *c, struct findings *sink, const struc
 	f->unit = findings_text(sink, "elements, as %s has", findings_escaped(sink, slice_of(wanted->name)));
 }
 
+/* The n-th weight of a file, in the order of the file, from index `from` on; SIZE_MAX: none. */
+static size_t next_weight(const struct state *s, size_t from)
+{
+	for (size_t i = from; i < s->tensors.count; i++)
+		if (s->tensors.items[i].role == TENSOR_WEIGHT)
+			return i;
+	return SIZE_MAX;
+}
+
+/*
+ * The weights stand in another order than in the previous checkpoint: the model defines its parameters in
+ * another order, and the optimizer's state, which goes by position, now steps other parameters.
+ */
+static void check_name_order(struct audit_case *c, struct findings *sink, const struct optimizer *o)
+{
+	struct state *s = c->current;
+	struct tensor_changes w;
+	size_t a = next_weight(c->previous, 0), b = next_weight(s, 0);
+	uint64_t odd = 0;
+	const struct state_tensor *example = NULL, *was = NULL;
+
+	/* Only where both hold the same names: then the order is all that changed. */
+	if (!tensors_compare(c->previous, TENSOR_WEIGHT, s, TENSOR_WEIGHT, &w) || w.single > 0)
+		return;
+	for (; a != SIZE_MAX && b != SIZE_MAX; a = next_weight(c->previous, a + 1), b = next_weight(s, b + 1)) {
+		const struct state_tensor *x = &c->previous->tensors.items[a], *y = &s->tensors.items[b];
+		if (strcmp(x->name, y->name) == 0)
+			continue;
+		odd++;
+		if (!example) {
+			example = y;
+			was = x;
+		}
+	}
+	if (!example)
+		return;
+	struct finding *f = finding_add(sink, FINDING_T106,
+		"%llu parameters stand in another order than before: %s where %s was", (unsigned long long)odd,
+		findings_escaped(sink, slice_of(example->name)), findings_escaped(sink, slice_of(was->name)));
+	place_file(sink, f, s, o->file);
+	f->observed = quantity_count((int64_t)odd);
+	f->expected = quantity_count(0);
+	f->unit = "parameters moved";
+	f->cause = "optimizer state is matched to parameters by position: each of these goes on with another one's moments";
+}
+
 static void run_optimizer_state(struct audit_case *c, struct findings *sink, struct coverage *cover)
 {
 	static const char *const name = "optimizer-state", *const subject = "optimizer state";
@@ -323,6 +387,8 @@ static void run_optimizer_state(struct audit_case *c, struct findings *sink, str
 		check_order(c, sink, o);
 		if (c->previous && i < c->previous->optimizers.count)
 			check_shapes(c, sink, o, &c->previous->optimizers.items[i]);
+		if (c->previous && i == 0 && c->previous->optimizers.count > 0)
+			check_name_order(c, sink, o);
 	}
 	cover_ran(cover, name, subject, "parameters", with_state, with_state, NULL);
 }
@@ -455,6 +521,14 @@ static bool schedule_moves(struct audit_case *c, struct findings *sink, int64_t 
 	return true;
 }
 
+/* Whether a schedule may count in a unit that divides the step: batches, processes, or what is not known. */
+static bool steps_of_its_own(const struct state *s, int64_t step, int64_t at)
+{
+	if (step % at != 0)
+		return false;
+	return !state_fact(s, FACT_ACCUMULATION) || known_factor(s, (double)(step / at));
+}
+
 static void run_schedule(struct audit_case *c, struct findings *sink, struct coverage *cover)
 {
 	static const char *const name = "schedule", *const subject = "learning rate schedule";
@@ -496,7 +570,7 @@ static void run_schedule(struct audit_case *c, struct findings *sink, struct cov
 			f->severity = SEVERITY_INFO;
 		f->meaning = "the learning rate is not the one that this step should have";
 	} else if (!known_unit && !moved && !fits && !plateau && at != epoch && at != epoch + 1 && at > 0 &&
-		(step % at != 0) && (updates <= 0 || fmod(updates, (double)at) != 0)) {
+		!steps_of_its_own(s, step, at)) {
 		struct finding *f = schedule_finding(c, sink, FINDING_T102, at, step,
 			findings_text(sink, "the schedule is at %lld: neither the step (%lld) nor the epoch", (long long)at,
 				(long long)step));
@@ -562,12 +636,15 @@ static void run_scaler(struct audit_case *c, struct findings *sink, struct cover
 		cover_not_checked(cover, name, subject, "none is saved; none is needed without fp16");
 		return;
 	}
-	/* The default of torch.amp.GradScaler, reached from elsewhere: made anew. */
-	int64_t tracker = 0, steps = 0;
-	state_int(s, FACT_SCALE_TRACKER, &tracker);
-	if (had && scale == 65536.0 && before < scale / 4 && case_steps_between(c, &steps) && tracker <= steps) {
-		struct finding *f = finding_add(sink, FINDING_T107, "the loss scale is back at its default: %s, %s before",
-			number_text(sink, scale), number_text(sink, before));
+	int64_t steps = 0, interval, before_tracker = 0;
+	if (c->previous)
+		state_int(c->previous, FACT_SCALE_TRACKER, &before_tracker);
+	/* The scale doubles once in growth_interval steps without overflow, and that many steps have not passed. */
+	if (had && scale > before && case_steps_between(c, &steps) && steps > 0 &&
+		state_int(s, FACT_SCALE_INTERVAL, &interval) && interval > 0 &&
+		log2(scale / before) > (double)(steps + before_tracker) / (double)interval + 1e-9) {
+		struct finding *f = finding_add(sink, FINDING_T107, "the loss scale rose from %s to %s, faster than it can grow: it was made anew",
+			number_text(sink, before), number_text(sink, scale));
 		place_fact(sink, f, s, state_fact(s, FACT_SCALE));
 		f->observed = quantity_real(scale);
 		f->expected = quantity_real(before);
@@ -589,7 +666,7 @@ static void run_tensors_change(struct audit_case *c, struct findings *sink, stru
 	struct tensor_changes w;
 	int64_t steps;
 
-	if (!tensors_compare(c->previous, c->current, TENSOR_WEIGHT, &w)) {
+	if (!tensors_compare(c->previous, TENSOR_WEIGHT, c->current, TENSOR_WEIGHT, &w)) {
 		sink->lost++;
 		return;
 	}
@@ -629,7 +706,7 @@ static void run_tensor_types(struct audit_case *c, struct findings *sink, struct
 	static const char *const name = "weight-types", *const subject = "types and shapes of weights";
 	struct tensor_changes w;
 
-	if (!tensors_compare(c->previous, c->current, TENSOR_WEIGHT, &w)) {
+	if (!tensors_compare(c->previous, TENSOR_WEIGHT, c->current, TENSOR_WEIGHT, &w)) {
 		sink->lost++;
 		return;
 	}
@@ -661,4 +738,67 @@ const struct rule rule_tensor_types = {
 	.subject = "types and shapes of weights",
 	.needs = NEEDS_PREVIOUS,
 	.run = run_tensor_types,
+};
+
+/* ---- averaged weights ------------------------------------------------------------------------- */
+
+static uint64_t count_role(const struct state *s, enum tensor_role role)
+{
+	uint64_t count = 0;
+
+	for (size_t i = 0; i < s->tensors.count; i++)
+		count += s->tensors.items[i].role == (uint8_t)role;
+	return count;
+}
+
+static void averages_finding(struct audit_case *c, struct findings *sink, const char *message, uint64_t count)
+{
+	struct finding *f = finding_add(sink, FINDING_T112, "%s", message);
+
+	place_file(sink, f, c->current, NO_FILE);
+	f->place.step_first = f->place.step_last = case_step(c);
+	f->observed = quantity_count((int64_t)count);
+	f->unit = "averaged weights";
+}
+
+static void run_averages(struct audit_case *c, struct findings *sink, struct coverage *cover)
+{
+	static const char *const name = "averages", *const subject = "averaged weights (EMA)";
+	struct state *s = c->current;
+	uint64_t now = count_role(s, TENSOR_EMA);
+	uint64_t before = c->previous ? count_role(c->previous, TENSOR_EMA) : 0;
+	struct tensor_changes live, average;
+	int64_t steps = 0;
+
+	if (now == 0) {
+		if (before > 0)
+			averages_finding(c, sink, "the averaged weights (EMA) are no longer saved", 0);
+		cover_not_checked(cover, name, subject, "none are saved");
+		return;
+	}
+	if (!tensors_compare(s, TENSOR_EMA, s, TENSOR_WEIGHT, &live)) {
+		sink->lost++;
+		return;
+	}
+	uint64_t known = live.known;
+	if (known > 0 && live.same == known)
+		averages_finding(c, sink, "the averaged weights (EMA) are the live weights: they started again just now", known);
+	if (c->previous && case_steps_between(c, &steps) && steps > 0) {
+		if (!tensors_compare(c->previous, TENSOR_WEIGHT, s, TENSOR_WEIGHT, &live) ||
+			!tensors_compare(c->previous, TENSOR_EMA, s, TENSOR_EMA, &average)) {
+			sink->lost++;
+			return;
+		}
+		if (average.known > 0 && average.same == average.known && live.same < live.known)
+			averages_finding(c, sink, findings_text(sink,
+				"the averaged weights (EMA) did not move over %lld steps, while the live ones did",
+				(long long)steps), average.same);
+	}
+	cover_ran(cover, name, subject, "tensors", known, now, known < now ? "the others could not be compared" : NULL);
+}
+
+const struct rule rule_averages = {
+	.name = "averages",
+	.subject = "averaged weights (EMA)",
+	.run = run_averages,
 };

@@ -3,6 +3,7 @@
 
 #include <stdalign.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -35,29 +36,33 @@ void arena_release(struct arena *a)
 	a->held = 0;
 }
 
-/* Blocks double up to 1 MiB, so that a small document costs one page and a large one few mallocs. */
+/*
+ * Blocks double up to 1 MiB, so that a small document costs one page and a large one few mallocs. A large
+ * object has a block of its own, of its own size.
+ */
 static struct arena_block *grow(struct arena *a, size_t size)
 {
+	bool large = size > LARGEST_BLOCK / 4;
 	size_t wanted = a->last ? a->last->size * 2 : FIRST_BLOCK;
 
 	if (wanted > LARGEST_BLOCK)
 		wanted = LARGEST_BLOCK;
-	if (wanted < size)
+	if (wanted < size || large)
 		wanted = size;
 	size_t whole = size_add(wanted, sizeof(struct arena_block));
 	if (whole > a->limit - a->held) {
 		wanted = size;
 		whole = size_add(wanted, sizeof(struct arena_block));
-		if (whole > a->limit - a->held)
-			return NULL;
 	}
+	if (whole > a->limit - a->held || whole == SIZE_MAX)
+		return NULL;
 	struct arena_block *block = calloc(1, whole);
 	if (!block)
 		return NULL;
 	block->size = wanted;
 	a->held += whole;
-	/* A block for one large object goes below the current one, which may still have room. */
-	if (a->last && size > LARGEST_BLOCK / 4) {
+	/* It goes below the current block, which may still have room. */
+	if (a->last && large) {
 		block->previous = a->last->previous;
 		a->last->previous = block;
 	} else {

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#define _GNU_SOURCE
 #include "base/array.h"
 
 #include <stdlib.h>
@@ -9,16 +8,17 @@
 
 bool array_reserve_(void **items, size_t *capacity, size_t need, size_t size, size_t max)
 {
-	if (need <= *capacity)
-		return true;
 	if (need > max)
 		return false;
+	if (need <= *capacity)
+		return true;
 	size_t wanted = *capacity > max / 2 ? max : *capacity * 2;
 	if (wanted < 16)
-		wanted = 16;
+		wanted = max < 16 ? max : 16;
 	if (wanted < need)
 		wanted = need;
-	void *grown = reallocarray(*items, wanted, size);
+	size_t bytes = size_mul(wanted, size);
+	void *grown = bytes < SIZE_MAX ? realloc(*items, bytes) : NULL;
 	if (!grown)
 		return false;
 	*items = grown;

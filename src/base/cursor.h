@@ -21,7 +21,7 @@ struct cursor {
 
 static inline struct cursor cursor_over(const void *data, size_t size)
 {
-	return (struct cursor){.data = data, .size = size};
+	return (struct cursor){.data = data ? data : (const void *)"", .size = size};
 }
 
 static inline bool cursor_ok(const struct cursor *c)

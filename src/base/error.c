@@ -11,6 +11,17 @@ static void record(struct error *e, int status, int os_error, uint64_t offset)
 	e->offset = offset;
 }
 
+/* Append what fits. */
+static void append(char *text, size_t size, const char *more)
+{
+	size_t used = strlen(text), n = strlen(more);
+
+	if (n > size - 1 - used)
+		n = size - 1 - used;
+	memcpy(text + used, more, n);
+	text[used + n] = '\0';
+}
+
 int fail(struct error *e, int status, uint64_t offset, const char *format, ...)
 {
 	if (!e || e->status != RP_OK)
@@ -34,8 +45,8 @@ int fail_os(struct error *e, int os_error, const char *format, ...)
 
 	/* Unlike strerror, thread-safe and the same in every locale. */
 	const char *words = strerrordesc_np(os_error);
-	size_t used = strlen(e->text);
-	snprintf(e->text + used, sizeof e->text - used, ": %s", words ? words : "unknown error");
+	append(e->text, sizeof e->text, ": ");
+	append(e->text, sizeof e->text, words ? words : "unknown error");
 	record(e, RP_E_IO, os_error, ERROR_NO_OFFSET);
 	return RP_E_IO;
 }
@@ -44,14 +55,15 @@ int fail_wrap(struct error *e, const char *format, ...)
 {
 	if (!e || e->status == RP_OK)
 		return e ? e->status : RP_E_INTERNAL;
-	char prefix[sizeof e->text], whole[2 * sizeof e->text + 2];
+	char whole[sizeof e->text];
 	va_list args;
 	va_start(args, format);
-	vsnprintf(prefix, sizeof prefix, format, args);
+	vsnprintf(whole, sizeof whole, format, args);
 	va_end(args);
 
-	snprintf(whole, sizeof whole, "%s: %s", prefix, e->text);
-	memcpy(e->text, whole, sizeof e->text - 1);
+	append(whole, sizeof whole, ": ");
+	append(whole, sizeof whole, e->text);
+	memcpy(e->text, whole, sizeof whole);
 	return e->status;
 }
 

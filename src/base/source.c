@@ -69,7 +69,7 @@ int source_read_some(
 	const struct source *s, uint64_t offset, void *buffer, size_t n, size_t *got, struct error *e)
 {
 	*got = 0;
-	if (offset >= s->size)
+	if (n == 0 || offset >= s->size)
 		return RP_OK;
 	if (n > s->size - offset)
 		n = (size_t)(s->size - offset);

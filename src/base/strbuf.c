@@ -45,6 +45,8 @@ static bool reserve(struct strbuf *b, size_t n)
 	}
 	size_t need = b->n + n + 1;
 	size_t capacity = b->capacity < 64 ? 64 : b->capacity;
+	if (capacity > b->max)
+		capacity = b->max;
 	while (capacity < need)
 		capacity = capacity > b->max / 2 ? b->max : capacity * 2;
 	char *grown = realloc(b->p, capacity);
@@ -98,6 +100,8 @@ void strbuf_printf(struct strbuf *b, const char *format, ...)
 	va_copy(again, args);
 	int n = vsnprintf(NULL, 0, format, args);
 	va_end(args);
+	if (n < 0)
+		b->failed = true;
 	if (n > 0 && reserve(b, (size_t)n)) {
 		vsnprintf(b->p + b->n, (size_t)n + 1, format, again);
 		b->n += (size_t)n;

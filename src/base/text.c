@@ -79,15 +79,15 @@ bool text_disturbs(uint32_t point)
 	static const struct {
 		uint32_t first, last;
 	} ranges[] = {
-		{0x0000, 0x001f}, /* C0 */
-		{0x007f, 0x009f}, /* DEL, C1 */
-		{0x061c, 0x061c}, /* Arabic letter mark */
-		{0x200b, 0x200b}, /* zero width space */
-		{0x200e, 0x200f}, /* marks of direction */
-		{0x2028, 0x202e}, /* line and paragraph separators, embeddings and overrides */
-		{0x2060, 0x206f}, /* isolates, invisible operators */
-		{0xfeff, 0xfeff}, /* byte order mark */
-		{0xfff9, 0xfffb}, /* interlinear annotation */
+		{0x0000, 0x001f},   /* C0 */
+		{0x007f, 0x009f},   /* DEL, C1 */
+		{0x061c, 0x061c},   /* Arabic letter mark */
+		{0x200b, 0x200b},   /* zero width space */
+		{0x200e, 0x200f},   /* marks of direction */
+		{0x2028, 0x202e},   /* line and paragraph separators, embeddings and overrides */
+		{0x2060, 0x206f},   /* isolates, invisible operators */
+		{0xfeff, 0xfeff},   /* byte order mark */
+		{0xfff9, 0xfffb},   /* interlinear annotation */
 		{0xe0000, 0xe007f}, /* tags */
 	};
 
@@ -267,8 +267,8 @@ static void decimal_increment(struct decimal *d)
 /*
  * Every decimal of up to 15 digits survives a normal double, so the shortest has 15 digits less
  * trailing zeros, else 16, else 17. Subnormals have fewer bits: they are tried from one digit on.
- * Just below a power of two doubles lie twice as dense, so that the nearest decimal may miss where the
- * next one above hits.
+ * Just below a power of two doubles lie twice as dense, so that the nearest decimal may miss where
+ * the next one above hits.
  */
 static struct decimal decimal_shortest(double v)
 {
@@ -369,7 +369,8 @@ bool text_parse_u64(struct slice text, uint64_t max, uint64_t *out)
 		return false;
 	for (size_t i = 0; i < text.n; i++) {
 		unsigned digit = (unsigned)(uint8_t)text.p[i] - '0';
-		if (digit > 9 || __builtin_mul_overflow(n, 10, &n) || __builtin_add_overflow(n, digit, &n))
+		if (digit > 9 || __builtin_mul_overflow(n, 10, &n) ||
+			__builtin_add_overflow(n, digit, &n))
 			return false;
 	}
 	if (n > max)
@@ -413,8 +414,9 @@ static bool is_word(struct slice text, const char *word)
 __extension__ typedef unsigned __int128 uint128;
 
 /*
- * m / 10^k, exactly rounded, for 0 < m and k <= 27. Most numbers in logs have 16 or 17 digits and come
- * this way, ten times as fast as strtod. Both sides are scaled so that the quotient has 63 or 64 bits.
+ * m / 10^k, exactly rounded, for 0 < m and k <= 27. Most numbers in logs have 16 or 17 digits and
+ * come this way, ten times as fast as strtod. Both sides are scaled so that the quotient has 63 or
+ * 64 bits.
  */
 static double divide_rounded(uint64_t m, unsigned k)
 {
@@ -443,8 +445,8 @@ static double divide_rounded(uint64_t m, unsigned k)
 
 bool text_parse_double(struct slice text, double *out)
 {
-	static const double powers[] = {1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12,
-		1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+	static const double powers[] = {1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10,
+		1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
 	bool negative = false;
 
 	if (text.n == 0)
@@ -505,7 +507,8 @@ bool text_parse_double(struct slice text, double *out)
 	if (count == 0) {
 		v = 0;
 #if FLT_EVAL_METHOD == 0
-	} else if (count <= 19 && mantissa <= (uint64_t)1 << 53 && exponent >= -22 && exponent <= 22) {
+	} else if (count <= 19 && mantissa <= (uint64_t)1 << 53 && exponent >= -22 &&
+		   exponent <= 22) {
 		/* Both operands are exact, so one rounding makes the result the nearest double. */
 		v = exponent < 0 ? (double)mantissa / powers[-exponent]
 				 : (double)mantissa * powers[exponent];

@@ -11,15 +11,15 @@
 
 /*
  * Append text from a file so that it cannot disturb a terminal: control bytes, bad UTF-8 and marks
- * that change the direction of writing become \xNN or \u{NNNN}. At most `max` bytes of it are shown, an
- * ellipsis behind them says that there were more. A backslash stays as it is, so that text that went
- * through here twice looks the same.
+ * that change the direction of writing become \xNN or \u{NNNN}. At most `max` bytes of it are
+ * shown, an ellipsis behind them says that there were more. A backslash stays as it is, so that
+ * text that went through here twice looks the same.
  */
 void text_add_escaped(struct strbuf *b, struct slice text, size_t max);
 
 /*
- * Whether a terminal obeys the character, or it hides or reorders its neighbours. The joiners U+200C and
- * U+200D are none of these, since Persian and emoji need them.
+ * Whether a terminal obeys the character, or it hides or reorders its neighbours. The joiners
+ * U+200C and U+200D are none of these, since Persian and emoji need them.
  */
 bool text_disturbs(uint32_t point);
 
@@ -39,19 +39,19 @@ void text_add_double(struct strbuf *b, double v);
 /* At most `digits` significant digits, no exponent between 1e-4 and 1e6. */
 void text_add_rounded(struct strbuf *b, double v, int digits);
 
-/* The whole of `text` as a decimal number in [min, max]. False otherwise, and `*out` is untouched. */
+/* The whole of `text` as a decimal number in [min, max]. Else false, and `*out` is untouched. */
 bool text_parse_u64(struct slice text, uint64_t max, uint64_t *out);
 bool text_parse_i64(struct slice text, int64_t min, int64_t max, int64_t *out);
 
 /*
- * The whole of `text` as the nearest double, in every locale: 1, -2.5, .5, 3e-4, and in any case nan,
- * inf, infinity. What is too large becomes an infinity, what is too small zero.
+ * The whole of `text` as the nearest double, in every locale: 1, -2.5, .5, 3e-4, and in any case
+ * nan, inf, infinity. What is too large becomes an infinity, what is too small zero.
  */
 bool text_parse_double(struct slice text, double *out);
 
 /*
- * The length of the UTF-8 sequence at the start of `text`, its code point in *point; 0 where there is
- * none. Surrogates are none.
+ * The length of the UTF-8 sequence at the start of `text`, its code point in *point; 0 where there
+ * is none. Surrogates are none.
  */
 size_t text_utf8_next(struct slice text, uint32_t *point);
 

@@ -46,8 +46,12 @@ static int read(struct document *d, struct findings *sink, struct error *e)
 	d->bytes = (struct slice){bytes, (size_t)size};
 	rebuild_init(&r, d, sink);
 	struct pickle p = {.arena = &d->arena, .limits = d->limits};
-	status = pickle_decode(&p, d->bytes, e);
-	if (status == RP_OK) {
+	struct error why = ERROR_INIT;
+	status = pickle_decode(&p, d->bytes, &why);
+	if (status < 0) {
+		/* The last opcode of a whole pickle is STOP. */
+		torch_pickle_failed(d, sink, "", bytes[size - 1] != '.', &why, e);
+	} else {
 		pickle_judge(&p, d->name, sink);
 		d->root = p.root;
 		d->pickle_protocol = p.protocol;

@@ -20,8 +20,8 @@ struct open {
 };
 
 /*
- * Values wait on a stack until their object or array ends; then they move into the arena in one piece
- * of the right size. The nesting is a stack of its own, so that depth costs heap, not stack.
+ * Values wait on a stack until their object or array ends; then they move into the arena in one
+ * piece of the right size. The nesting is a stack of its own, so that depth costs heap, not stack.
  */
 struct reader {
 	struct cursor c;
@@ -92,7 +92,7 @@ static int push(struct reader *r, struct val v)
 
 /* Texts */
 
-/* Whether one of eight bytes ends a run of plain text: a quote, a backslash, a control, not ASCII. */
+/* Whether all of eight bytes are plain: ASCII, no quote, no backslash, no control. */
 static bool word_is_plain(const uint8_t *p)
 {
 	const uint64_t ones = 0x0101010101010101u, tops = 0x8080808080808080u;
@@ -186,7 +186,7 @@ static size_t encode(char *out, uint32_t c)
 	return 4;
 }
 
-/* Resolve the escapes, known to be sound, between `raw` and `end`. Every escape is shorter resolved. */
+/* Resolve the escapes, known to be sound, between `raw` and `end`. That only makes them shorter. */
 static int resolve(struct reader *r, const uint8_t *raw, const uint8_t *end, struct val *out)
 {
 	char *text = arena_alloc(r->arena, (size_t)(end - raw));
@@ -206,7 +206,8 @@ static int resolve(struct reader *r, const uint8_t *raw, const uint8_t *end, str
 		}
 		uint32_t c = (uint32_t)hex4(raw + 2, end);
 		raw += 6;
-		if (c >= 0xd800 && c < 0xdc00 && end - raw >= 6 && raw[0] == '\\' && raw[1] == 'u') {
+		if (c >= 0xd800 && c < 0xdc00 && end - raw >= 6 && raw[0] == '\\' &&
+			raw[1] == 'u') {
 			int32_t low = hex4(raw + 2, end);
 			if (low >= 0xdc00 && low < 0xe000) {
 				c = 0x10000 + ((c - 0xd800) << 10) + ((uint32_t)low - 0xdc00);
@@ -255,7 +256,8 @@ static int read_text(struct reader *r, struct val *out)
 		}
 		if (hex4(c->data + c->pos + 2, c->data + c->size) < 0) {
 			if (c->size - c->pos < 6)
-				return wrong(r, RP_E_FORMAT, c->size, "the text ends inside a string");
+				return wrong(
+					r, RP_E_FORMAT, c->size, "the text ends inside a string");
 			return malformed(r, "a \\u escape without four hexadecimal digits");
 		}
 		c->pos += 6;
@@ -306,7 +308,7 @@ static int read_big(struct reader *r, struct slice digits, bool negative, struct
 			carry >>= 32;
 		}
 	}
-	/* One limb of sign on top, then drop the bytes that only repeat the sign of the one below. */
+	/* One limb of sign on top, then without the bytes that only repeat the sign below. */
 	limbs[count] = negative ? UINT32_MAX : 0;
 	size_t n = count * 4 + 4;
 	uint8_t *bytes = arena_alloc(r->arena, n);
@@ -438,7 +440,8 @@ static int count_duplicates(struct reader *r, const struct val *pairs, size_t co
 	for (size_t i = 0; i < count; i++) {
 		const struct val *key = &pairs[2 * i];
 		size_t slot = (size_t)XXH3_64bits_withSeed(key->s, key->n, seed) & (capacity - 1);
-		while (r->slots.items[slot] && !same_key(key, &pairs[2 * (r->slots.items[slot] - 1)]))
+		while (r->slots.items[slot] &&
+			!same_key(key, &pairs[2 * (r->slots.items[slot] - 1)]))
 			slot = (slot + 1) & (capacity - 1);
 		if (r->slots.items[slot])
 			r->duplicates++;
@@ -470,7 +473,7 @@ static int close_nest(struct reader *r)
 	r->c.pos++;
 	if (count > UINT32_MAX)
 		return wrong(r, RP_E_LIMIT, r->c.pos, "more than 2^32 - 1 parts");
-	if (o.object)
+	if (o.object && count > 0)
 		status = count_duplicates(r, r->values.items + o.first, count / 2);
 	if (status < 0)
 		return status;
@@ -494,7 +497,8 @@ static int read_key(struct reader *r)
 	struct val key;
 
 	if (skip_space(r) != '"')
-		return malformed(r, peek(r) < 0 ? "the text ends inside an object" : "a key expected");
+		return malformed(
+			r, peek(r) < 0 ? "the text ends inside an object" : "a key expected");
 	r->c.pos++;
 	int status = read_text(r, &key);
 	if (status == RP_OK)
@@ -502,7 +506,8 @@ static int read_key(struct reader *r)
 	if (status < 0)
 		return status;
 	if (skip_space(r) != ':')
-		return malformed(r, peek(r) < 0 ? "the text ends inside an object" : "':' expected");
+		return malformed(
+			r, peek(r) < 0 ? "the text ends inside an object" : "':' expected");
 	r->c.pos++;
 	return RP_OK;
 }
@@ -527,12 +532,13 @@ static int read_word(struct reader *r, struct val *out)
 			return RP_OK;
 		}
 	}
-	return malformed(r, peek(r) < 0 ? "the text ends where a value is expected" : "a value expected");
+	return malformed(
+		r, peek(r) < 0 ? "the text ends where a value is expected" : "a value expected");
 }
 
 /*
- * One value, or the opening of one: `*whole` says which. After '[' and '{' an immediate end is taken
- * here too.
+ * One value, or the opening of one: `*whole` says which. After '[' and '{' an immediate end is
+ * taken here too.
  */
 static int read_value(struct reader *r, bool *whole)
 {
@@ -574,8 +580,8 @@ static int read_after(struct reader *r)
 			if (object)
 				return malformed(r, b < 0 ? "the text ends inside an object"
 							  : "',' or '}' expected");
-			return malformed(r, b < 0 ? "the text ends inside an array"
-						  : "',' or ']' expected");
+			return malformed(
+				r, b < 0 ? "the text ends inside an array" : "',' or ']' expected");
 		}
 		int status = close_nest(r);
 		if (status < 0)
@@ -592,7 +598,8 @@ static int read_document(struct reader *r)
 
 	if (r->c.size >= 3 && memcmp(p, utf8_mark, 3) == 0)
 		r->c.pos = 3;
-	else if (r->c.size >= 2 && ((p[0] == 0xff && p[1] == 0xfe) || (p[0] == 0xfe && p[1] == 0xff)))
+	else if (r->c.size >= 2 &&
+		 ((p[0] == 0xff && p[1] == 0xfe) || (p[0] == 0xfe && p[1] == 0xff)))
 		return malformed(r, "UTF-16 where UTF-8 is expected");
 	do {
 		bool whole;
@@ -610,8 +617,10 @@ static int read_document(struct reader *r)
 int json_decode(struct slice text, struct arena *a, const struct limits *limits, struct val *out,
 	uint64_t *duplicates, struct error *e)
 {
-	struct reader r = {
-		.c = cursor_over(text.n ? text.p : "", text.n), .arena = a, .limits = limits, .e = e};
+	struct reader r = {.c = cursor_over(text.n ? text.p : "", text.n),
+		.arena = a,
+		.limits = limits,
+		.e = e};
 
 	r.values_max = (size_t)(limits->memory / sizeof(struct val));
 	int status = read_document(&r);

@@ -28,6 +28,9 @@ struct pickle {
 	struct val root;
 	size_t end;                  /* bytes consumed, STOP included */
 	int protocol;                /* highest PROTO seen, or the lowest that has all opcodes seen */
+	bool truncated;              /* decoding failed because the bytes end early */
+	const struct object *computed; /* the first call of something that is no named class or function, or NULL */
+	uint64_t computed_offset;
 	ARRAY(struct klass *) classes; /* each class or function once, in order of first mention */
 };
 

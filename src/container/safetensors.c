@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * safetensors: eight bytes of length, a JSON header of that length, the tensors' bytes without gaps.
- * What its own reader refuses is reported here as well, and what it lets pass unseen (two tensors of one
- * name). Source: safetensors 0.8.0, tensor.rs, tried with each kind of damage.
+ * safetensors: eight bytes of length, a JSON header of that length, the tensors' bytes without
+ * gaps. What its own reader refuses is reported here as well, and what it lets pass unseen (two
+ * tensors of one name). Source: safetensors 0.8.0, tensor.rs, tried with each kind of damage.
  */
 #include <stdlib.h>
 
@@ -44,8 +44,8 @@ static int no_memory(struct error *e)
 }
 
 /*
- * A length that fits the file, and the beginning of an object. Where the length is damaged or the file
- * cut off inside the header, the beginning of the header has to say what this is.
+ * A length that fits the file, and the beginning of an object. Where the length is damaged or the
+ * file cut off inside the header, the beginning of the header has to say what this is.
  */
 static unsigned probe(const struct source *s, struct slice head)
 {
@@ -125,12 +125,13 @@ static int read_header(struct reader *r)
 	if (length > d->source.size - LENGTH_BYTES)
 		return truncated(r, LENGTH_BYTES + length);
 	if (length > d->limits->header_bytes)
-		return fail(r->e, RP_E_LIMIT, 0, "a header of %llu bytes; the limit header-bytes is %llu",
+		return fail(r->e, RP_E_LIMIT, 0,
+			"a header of %llu bytes; the limit header-bytes is %llu",
 			(unsigned long long)length, (unsigned long long)d->limits->header_bytes);
 	char *text = arena_alloc(&d->arena, (size_t)length);
 	if (!text)
-		return fail(r->e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for a header of %llu bytes",
-			(unsigned long long)length);
+		return fail(r->e, RP_E_MEMORY, ERROR_NO_OFFSET,
+			"no memory for a header of %llu bytes", (unsigned long long)length);
 	status = source_read(&d->source, LENGTH_BYTES, text, (size_t)length, r->e);
 	d->bytes = r->header = (struct slice){text, (size_t)length};
 	r->data = LENGTH_BYTES + length;
@@ -167,7 +168,8 @@ static void check_metadata(struct reader *r, struct val metadata)
 	if (metadata.kind == VAL_NONE)
 		return;
 	if (metadata.kind != VAL_DICT) {
-		malformed(r, SLICE("__metadata__"), PLACE_NO_OFFSET, "__metadata__ is not an object");
+		malformed(
+			r, SLICE("__metadata__"), PLACE_NO_OFFSET, "__metadata__ is not an object");
 		return;
 	}
 	for (uint64_t i = 0; i < val_count(metadata); i++)
@@ -176,7 +178,8 @@ static void check_metadata(struct reader *r, struct val metadata)
 				"a value of __metadata__ is not a string");
 	struct val format = val_get(metadata, "format");
 	if (format.kind == VAL_TEXT && format.n <= 80) {
-		const char *text = arena_printf(&r->d->arena, "format %.*s", (int)format.n, format.s);
+		const char *text =
+			arena_printf(&r->d->arena, "format %.*s", (int)format.n, format.s);
 		r->d->writer = slice_of(text);
 	}
 }
@@ -287,7 +290,8 @@ static const char *read_dtype(struct reader *r, const struct description *info, 
 	if (bits % 8 != 0 || bits / 8 != bytes)
 		return "its data_offsets do not enclose what its shape and dtype take";
 	if (t->dtype == DTYPE_F4) {
-		/* Two in a byte; torch counts the pairs, and the header has twice its last dimension. */
+		/* Two in a byte; torch counts the pairs, and the header has twice its last
+		 * dimension. */
 		if (t->ndim > 0 && t->shape[t->ndim - 1] % 2 == 0) {
 			int64_t *shape = arena_array(&r->d->arena, t->ndim, sizeof *shape);
 			if (!shape) {
@@ -323,17 +327,18 @@ static int read_tensor(struct reader *r, struct val key, struct val info)
 	if (r->e->status < 0)
 		return r->e->status;
 	if (what) {
-		struct finding *f = malformed(r, val_slice(key), offset_of(r, val_slice(key)), what);
+		struct finding *f =
+			malformed(r, val_slice(key), offset_of(r, val_slice(key)), what);
 		uint64_t bits;
 		unsigned each = bits_of(description.dtype, t->dtype);
-		if (t->shape && each && !__builtin_mul_overflow(t->numel, each, &bits) && bits % 8 == 0)
+		if (t->shape && each && !__builtin_mul_overflow(t->numel, each, &bits) &&
+			bits % 8 == 0)
 			sizes(f, description.end - description.begin, bits / 8);
 	}
 	/* What says where its bytes are leaves no hole there, whatever else is wrong with it. */
 	if (!described)
 		return RP_OK;
-	r->entries[r->count++] =
-		(struct entry){val_slice(key), description.begin, description.end};
+	r->entries[r->count++] = (struct entry){val_slice(key), description.begin, description.end};
 	if (what)
 		return RP_OK;
 	struct storage *s = document_storage(d);
@@ -380,7 +385,8 @@ static void report_cut(struct reader *r, uint64_t needed)
 	sizes(f, size, needed);
 }
 
-/* The tensors, in the order of their places, must follow each other from 0 to the end of the file. */
+/* The tensors, in the order of their places, must follow each other from 0 to the end of the file.
+ */
 static void check_places(struct reader *r)
 {
 	uint64_t at = 0, size = r->d->source.size, needed;
@@ -424,8 +430,8 @@ static void check_places(struct reader *r)
 }
 
 /*
- * JSON gives duplicates a blind eye, and so does the reader with tensors: the last one is loaded. Inside
- * a description it refuses them, and read_description() does.
+ * JSON gives duplicates a blind eye, and so does the reader with tensors: the last one is loaded.
+ * Inside a description it refuses them, and read_description() does.
  */
 static int check_names(struct reader *r, struct val root)
 {
@@ -489,8 +495,9 @@ static int read_tensors(struct reader *r, struct val root, uint64_t duplicates)
 	check_places(r);
 	if (r->unknown > 0) {
 		struct finding *f = finding_add(r->sink, FINDING_I104,
-			"%llu tensors of a dtype that is not known, such as %s: their size was not checked",
-			(unsigned long long)r->unknown, findings_escaped(r->sink, r->unknown_dtype));
+			"%llu tensors of an unknown dtype, such as %s: their size was not checked",
+			(unsigned long long)r->unknown,
+			findings_escaped(r->sink, r->unknown_dtype));
 		f->severity = SEVERITY_WARNING;
 		finding_place(r->sink, f, d->name, (struct slice){0}, PLACE_NO_OFFSET);
 	}

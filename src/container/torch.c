@@ -198,6 +198,19 @@ static int not_ours(const struct torch_zip *t, struct error *e)
 		"a zip archive without data.pkl: not written by torch.save");
 }
 
+int torch_pickle_failed(const struct document *d, struct findings *sink, const char *part, bool cut,
+	const struct error *why, struct error *e)
+{
+	if (why->status == RP_E_FORMAT) {
+		struct finding *f =
+			finding_add(sink, cut ? FINDING_I102 : FINDING_I104, "%s", why->text);
+		finding_place(sink, f, d->name, slice_of(part), why->offset);
+		if (cut)
+			f->cause = "the save was interrupted, or the copy was cut off";
+	}
+	return fail(e, why->status, why->offset, "%s%s%s", part, *part ? ": " : "", why->text);
+}
+
 /* Salvage ----------------------------------------------------------------------------------------- */
 
 struct salvage {
@@ -320,9 +333,10 @@ static int read_archive(
 	r->context = t;
 	struct pickle p = {.arena = &d->arena, .limits = d->limits, .base = object->payload,
 		.persistent = rebuild_persistent, .context = r};
-	status = pickle_decode(&p, d->bytes, e);
+	struct error why = ERROR_INIT;
+	status = pickle_decode(&p, d->bytes, &why);
 	if (status < 0) {
-		fail_wrap(e, "data.pkl");
+		torch_pickle_failed(d, sink, "data.pkl", false, &why, e);
 	} else {
 		pickle_judge(&p, d->name, sink);
 		d->root = p.root;

@@ -18,6 +18,13 @@ bool torch_legacy_magic(struct slice head);
 int torch_legacy_embedded(
 	struct rebuild *r, struct slice bytes, struct val *root, struct error *e);
 
+/*
+ * A pickle could not be decoded: report it (where its bytes are to blame) and return the error, with
+ * `part` in front. `cut` says that bytes are missing at the end, where the caller knows.
+ */
+int torch_pickle_failed(const struct document *d, struct findings *sink, const char *part, bool cut,
+	const struct error *why, struct error *e);
+
 /* Hand the list of classes that a pickle found over to the document. */
 void torch_take_classes(struct document *d, struct pickle *p);
 

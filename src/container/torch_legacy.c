@@ -260,9 +260,12 @@ static void check_missing(struct legacy *l)
 	}
 }
 
-/* Decode pickles and storages; `source` is where the storages are. */
+/*
+ * Decode pickles and storages; `source` is where the storages are. *told: the pickles were whole, and
+ * what is wrong behind them has been reported.
+ */
 static int decode(struct rebuild *r, struct slice bytes, const struct source *source,
-	bool embedded, struct pickle *object, struct error *e)
+	bool embedded, struct pickle *object, bool *told, struct error *e)
 {
 	struct document *d = r->document;
 	struct legacy l = {.rebuild = r, .first = (uint32_t)d->storages.count};
@@ -277,6 +280,7 @@ static int decode(struct rebuild *r, struct slice bytes, const struct source *so
 	*object = (struct pickle){
 		.arena = &d->arena, .limits = d->limits, .persistent = rebuild_persistent, .context = r};
 	int status = decode_pickles(&d->arena, d->limits, bytes, object, &keys, &end, e);
+	*told = status == RP_OK;
 	if (status == RP_OK)
 		status = place_storages(
 			&l, source, keys, end, embedded ? (const uint8_t *)bytes.p : NULL, e);
@@ -297,9 +301,10 @@ int torch_legacy_embedded(
 {
 	struct source source;
 	struct pickle object = {0};
+	bool told;
 
 	source_from_memory(&source, bytes.p, bytes.n, r->document->name);
-	int status = decode(r, bytes, &source, true, &object, e);
+	int status = decode(r, bytes, &source, true, &object, &told, e);
 	if (status == RP_OK)
 		*root = object.root;
 	pickle_release(&object);
@@ -323,8 +328,16 @@ static int read(struct document *d, struct findings *sink, struct error *e)
 
 	rebuild_init(&r, d, sink);
 	int status = read_pickles(d, &bytes, e);
-	if (status == RP_OK)
-		status = decode(&r, bytes, &d->source, false, &object, e);
+	struct error why = ERROR_INIT;
+	if (status == RP_OK) {
+		bool told = false;
+		status = decode(&r, bytes, &d->source, false, &object, &told, &why);
+		if (told)
+			fail(e, status, why.offset, "%s", why.text);
+		else if (status < 0)
+			torch_pickle_failed(
+				d, sink, "", why.offset >= d->source.size, &why, e);
+	}
 	if (status == RP_OK)
 		status = rebuild_check_storages(&r, e);
 	if (status == RP_OK) {

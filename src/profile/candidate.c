@@ -13,6 +13,7 @@
 
 #define POINTER_BYTES 4096u
 #define CANDIDATES_MAX 1000000u
+#define SURE_BITS 10u /* a framework's own file names, not just an extension */
 
 /* Words in front of a number, the nearest first. Words that are not listed leave the number unnamed. */
 static const char *const step_words[] = {"step", "checkpoint", "ckpt", "iter", "iteration", "global_step", "ba", "it", "update", "steps"};
@@ -72,6 +73,9 @@ int64_t step_in_name(const char *name)
 			return (int64_t)n.value;
 		/* A name that is only a number, or ends in one before its extension: "model_7000.pt". */
 		bool bare = n.at == 0 || strchr("-_.", text.p[n.at - 1]);
+		/* "00001-of-00003" is a shard. */
+		if (slice_starts((struct slice){text.p + n.end, text.n - n.end}, SLICE("-of-")))
+			continue;
 		if (bare && !word_before(text, n.at, rank_words, COUNT(rank_words)) &&
 			!word_before(text, n.at, (const char *const[]){"epoch", "ep", "of", "version", "v"}, 5)) {
 			unnamed = (int64_t)n.value;
@@ -133,7 +137,7 @@ static struct candidate *add(struct candidates *c, const struct listing *l, cons
 	added->leftover = slice_starts(text, SLICE("tmp")) || slice_starts(text, SLICE(".tmp")) ||
 		slice_ends(text, SLICE(".tmp")) || slice_ends(text, SLICE(".incomplete")) ||
 		slice_ends(text, SLICE("-tmp")) || slice_ends(text, SLICE(".part"));
-	added->profile = profile_for(added, l);
+	profile_bits(added, l, &added->profile);
 	return added;
 }
 
@@ -326,6 +330,26 @@ static bool find_self(struct candidates *c, const struct listing *l, uint32_t *f
 	return false;
 }
 
+/*
+ * Whether the folder is one checkpoint rather than a root: some profile knows it by its own files, and it is
+ * neither a family of single-file checkpoints nor the parent of folders with steps in their names. A Trainer's
+ * output folder holds the final model beside the checkpoints; DeepSpeed puts global_step30 into checkpoint-30.
+ */
+static bool is_checkpoint(const struct listing *l, uint32_t *files)
+{
+	size_t own = files_below(l, 0, files, false);
+	struct candidate self = {.name = l->dirs.items[0].name, .base = "", .files = files, .file_count = own};
+	bool parent = false;
+
+	if (own == 0 || holds_family(l, files, own))
+		return false;
+	self.step = step_in_name(self.name);
+	unsigned bits = profile_bits(&self, l, &self.profile);
+	for (uint32_t d = 1; d < l->dirs.count; d++)
+		parent = parent || (l->dirs.items[d].parent == 0 && step_in_name(l->dirs.items[d].name) >= 0);
+	return bits >= SURE_BITS || (bits > 0 && !parent);
+}
+
 /* A root: every folder that some profile knows or that has a step's name, outermost first. */
 static bool find_below(struct candidates *c, const struct listing *l, uint32_t *files)
 {
@@ -366,12 +390,10 @@ int candidates_find(struct candidates *c, const struct listing *l, struct error 
 	uint32_t *files = arena_array(&c->arena, l->files.count + 1, sizeof *files);
 	if (!files)
 		return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for a list of %zu files", l->files.count);
-	size_t own = l->single ? 0 : files_below(l, 0, files, false);
-	if (l->single || (own > 0 && !holds_family(l, files, own))) {
+	if (l->single || is_checkpoint(l, files)) {
 		if (find_self(c, l, files))
 			return RP_OK;
-		if (l->single)
-			return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory");
+		return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory");
 	}
 	c->root = true;
 	if (!find_below(c, l, files) || !name_paths(c, l))

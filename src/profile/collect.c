@@ -578,6 +578,7 @@ bool collect_scaler(struct collector *c, struct val v)
 		return false;
 	fact_from(c, FACT_SCALE, NO_GROUP, v, "scale");
 	fact_from(c, FACT_SCALE_TRACKER, NO_GROUP, v, "_growth_tracker");
+	fact_from(c, FACT_SCALE_INTERVAL, NO_GROUP, v, "growth_interval");
 	return true;
 }
 
@@ -875,6 +876,25 @@ void collect_tree(struct collector *c, struct val v)
 		walk(c, v, &root);
 }
 
+/*
+ * Updates in an epoch, where the settings give the data set and the batch and divide evenly: whether a script
+ * drops or keeps a remainder is not known.
+ */
+static void derive_epoch_length(struct state *s, struct origin derived)
+{
+	int64_t size, batch, accumulation = 1, world = 1, total;
+
+	if (state_fact(s, FACT_STEPS_PER_EPOCH) || !state_int(s, FACT_DATASET_SIZE, &size) ||
+		!state_int(s, FACT_MICRO_BATCH, &batch) || size <= 0 || batch <= 0)
+		return;
+	state_int(s, FACT_ACCUMULATION, &accumulation);
+	state_int(s, FACT_WORLD_SIZE, &world);
+	if (accumulation < 1 || world < 1 || __builtin_mul_overflow(batch, accumulation, &total) ||
+		__builtin_mul_overflow(total, world, &total) || size % total != 0)
+		return;
+	state_add_int(s, FACT_STEPS_PER_EPOCH, NO_GROUP, size / total, derived);
+}
+
 void collect_totals(struct collector *c)
 {
 	struct state *s = c->state;
@@ -895,6 +915,7 @@ void collect_totals(struct collector *c)
 		parameters += t->numel;
 	}
 	free(counted);
+	derive_epoch_length(s, derived);
 	if (parameters > 0)
 		state_add_int(s, FACT_PARAMETERS, NO_GROUP, (int64_t)parameters, derived);
 	for (size_t i = 0; i < s->files.count; i++)

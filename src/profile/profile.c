@@ -21,19 +21,19 @@ const struct profile *const profiles[] = {
 	NULL,
 };
 
-const struct profile *profile_for(const struct candidate *c, const struct listing *l)
+unsigned profile_bits(const struct candidate *c, const struct listing *l, const struct profile **best)
 {
-	const struct profile *best = NULL;
 	unsigned most = 0;
 
+	*best = NULL;
 	for (size_t i = 0; profiles[i]; i++) {
 		unsigned bits = profiles[i]->recognise(c, l);
 		if (bits > most) {
 			most = bits;
-			best = profiles[i];
+			*best = profiles[i];
 		}
 	}
-	return best;
+	return most;
 }
 
 /* A file that could not be decoded: it stays in the table, so that rules can say what is missing. */

@@ -47,6 +47,7 @@ struct profile {
 
 	enum position_kind position;
 	const char *position_note;  /* what the framework does on a resume, one clause */
+	const char *settings_note;  /* what becomes of settings that differ from the checkpoint's, or NULL */
 	bool rng_per_rank;          /* every rank saves its streams */
 	bool schedule_counts_steps; /* the schedule's last_epoch is the optimizer step */
 	bool optimizer_counts_steps;
@@ -58,8 +59,8 @@ struct profile {
 
 extern const struct profile *const profiles[]; /* ends with NULL */
 
-/* The surest profile for a candidate; NULL where none recognises it. */
-const struct profile *profile_for(const struct candidate *c, const struct listing *l);
+/* The surest profile for a candidate, or NULL, and how sure it is. */
+unsigned profile_bits(const struct candidate *c, const struct listing *l, const struct profile **best);
 
 /*
  * Read a checkpoint into its state. Broken files become findings and FILE_BROKEN rows; the state holds

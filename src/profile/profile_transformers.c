@@ -194,9 +194,12 @@ static void finish(struct collector *c)
 	if (!state_int(s, FACT_STEP, &step) || !state_real(s, FACT_EPOCH, &epoch) || !(epoch > 0) || step <= 0)
 		return;
 	double length = (double)step / epoch;
-	/* An accumulation group that the epoch's end cuts short makes the quotient slightly off. */
-	if (state_int(s, FACT_MAX_STEPS, &max_steps) && state_int(s, FACT_NUM_EPOCHS, &epochs) && epochs > 0 &&
-		max_steps % epochs == 0 && fabs(length - (double)(max_steps / epochs)) < 1.0)
+	/*
+	 * An accumulation group that the epoch's end cuts short, or an epoch that an earlier resume started again,
+	 * makes the quotient no whole number: then the plan says it.
+	 */
+	if (fabs(length - round(length)) > 1e-6 * length && state_int(s, FACT_MAX_STEPS, &max_steps) &&
+		state_int(s, FACT_NUM_EPOCHS, &epochs) && epochs > 0 && max_steps % epochs == 0)
 		length = (double)(max_steps / epochs);
 	if (fabs(length - round(length)) < 1e-6 * length)
 		state_add_int(s, FACT_STEPS_PER_EPOCH, NO_GROUP, (int64_t)round(length), derived);
@@ -224,6 +227,8 @@ const struct profile profile_transformers = {
 	.finish = finish,
 	.position = POSITION_RECOMPUTED,
 	.position_note = "the Trainer skips step mod steps-per-epoch batches of the epoch's order",
+	.settings_note = "optimizer and schedule are restored from the checkpoint: rates, betas and decay of the new "
+		"arguments are not used, the schedule's length is",
 	.rng_per_rank = true,
 	.schedule_counts_steps = true,
 	.optimizer_counts_steps = true,

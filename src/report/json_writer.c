@@ -110,7 +110,8 @@ static void add_text(struct strbuf *out, struct slice text)
 		size_t plain = 0, length = 1;
 		uint32_t point = 0;
 		while (plain < text.n) {
-			length = text_utf8_next((struct slice){text.p + plain, text.n - plain}, &point);
+			length = text_utf8_next(
+				(struct slice){text.p + plain, text.n - plain}, &point);
 			if (length == 0 || is_special(point))
 				break;
 			plain += length;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A streaming JSON writer over a strbuf: commas, escapes and indentation are its business. Characters
- * that disturb a terminal (text_disturbs) are always escaped, so that the output can be looked at.
+ * A streaming JSON writer over a strbuf: commas, escapes and indentation are its business.
+ * Characters that disturb a terminal (text_disturbs) are always escaped, so that the output can be
+ * looked at.
  */
 #ifndef REPORT_JSON_WRITER_H
 #define REPORT_JSON_WRITER_H
@@ -13,8 +14,8 @@
 struct json_writer {
 	struct strbuf *out;
 	unsigned depth;
-	bool indent;                       /* two spaces a level, one element a line */
-	bool first[JSON_WRITER_DEPTH];     /* nothing written yet in this level */
+	bool indent;		       /* two spaces a level, one element a line */
+	bool first[JSON_WRITER_DEPTH]; /* nothing written yet in this level */
 	bool after_key;
 };
 

@@ -45,22 +45,27 @@ static bool same_kind(const struct stream *a, const struct stream *b)
 	return a->rank == b->rank && a->device == b->device && strcmp(a->owner, b->owner) == 0;
 }
 
-/* The stream of `earlier` for one of `later`: the same path, or the only one of its kind. */
+/*
+ * The stream of `earlier` for one of `later`: the same path, or the only one of its kind. Streams are sorted
+ * by kind, so those of one kind lie together: O(log n) and their number.
+ */
 static const struct stream *partner(const struct state *earlier, const struct stream *of)
 {
-	const struct stream *only = NULL;
-	size_t count = 0;
+	const struct stream *all = earlier->streams.items;
+	size_t low = 0, high = earlier->streams.count;
 
-	for (size_t i = 0; i < earlier->streams.count; i++) {
-		const struct stream *s = &earlier->streams.items[i];
-		if (!same_kind(s, of))
-			continue;
-		if (strcmp(s->path, of->path) == 0)
-			return s;
-		only = s;
-		count++;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		if (stream_kind_compare(&all[middle], of) < 0)
+			low = middle + 1;
+		else
+			high = middle;
 	}
-	return count == 1 ? only : NULL;
+	size_t count = 0;
+	for (; low + count < earlier->streams.count && same_kind(&all[low + count], of); count++)
+		if (strcmp(all[low + count].path, of->path) == 0)
+			return &all[low + count];
+	return count == 1 ? &all[low] : NULL;
 }
 
 /* Ask for all pairs first: one walk from each start then serves every pair that it meets. */
@@ -203,11 +208,11 @@ static void compare_pair(struct tensor_changes *w, const struct state *earlier, 
 		w->different = y;
 }
 
-bool tensors_compare(const struct state *earlier, const struct state *later, enum tensor_role role,
-	struct tensor_changes *w)
+bool tensors_compare(const struct state *earlier, enum tensor_role role, const struct state *later,
+	enum tensor_role later_role, struct tensor_changes *w)
 {
 	size_t na, nb;
-	const struct state_tensor **a = by_name(earlier, role, &na), **b = by_name(later, role, &nb);
+	const struct state_tensor **a = by_name(earlier, role, &na), **b = by_name(later, later_role, &nb);
 
 	*w = (struct tensor_changes){0};
 	for (size_t i = 0, k = 0; a && b && (i < na || k < nb);) {

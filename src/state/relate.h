@@ -37,9 +37,12 @@ struct tensor_changes {
 	const struct state_tensor *different, *odd, *was; /* examples, of `later`; `was` is the earlier `odd` */
 };
 
-/* O(n log n) in the tensors; no byte is read. False when memory ran out. */
-bool tensors_compare(const struct state *earlier, const struct state *later, enum tensor_role role,
-	struct tensor_changes *changes);
+/*
+ * Compare the tensors of a role of one state with those of the same or another role of another, or the same,
+ * state. O(n log n) in the tensors; no byte is read. False when memory ran out.
+ */
+bool tensors_compare(const struct state *earlier, enum tensor_role role, const struct state *later,
+	enum tensor_role later_role, struct tensor_changes *changes);
 
 bool tensor_same_shape(const struct state_tensor *a, const struct state_tensor *b);
 

@@ -31,7 +31,7 @@ const char *file_role_name(enum file_role role)
 		[FILE_COUNTERS] = "counters",
 		[FILE_CONFIG] = "configuration",
 		[FILE_INDEX] = "index",
-		[FILE_WHOLE] = "checkpoint",
+		[FILE_WHOLE] = "resume state",
 		[FILE_LEFTOVER] = "leftover of a save",
 	};
 	return names[role];
@@ -199,15 +199,20 @@ static int compare_facts(const void *pa, const void *pb)
 	return order ? order : compare_int(a->file, b->file);
 }
 
-static int compare_streams(const void *pa, const void *pb)
+int stream_kind_compare(const struct stream *a, const struct stream *b)
 {
-	const struct stream *a = pa, *b = pb;
 	int order = compare_int(a->rank, b->rank);
 
 	if (order == 0)
 		order = strcmp(a->owner, b->owner);
-	if (order == 0)
-		order = compare_int(a->device, b->device);
+	return order ? order : compare_int(a->device, b->device);
+}
+
+static int compare_streams(const void *pa, const void *pb)
+{
+	const struct stream *a = pa, *b = pb;
+	int order = stream_kind_compare(a, b);
+
 	return order ? order : text_natural_compare(slice_of(a->path), slice_of(b->path));
 }
 

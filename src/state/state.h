@@ -218,6 +218,9 @@ bool state_add_value(struct state *s, enum fact_key key, int32_t group, struct v
 void state_add_stream(struct state *s, const struct rng_state *body, const char *owner, int32_t device,
 	struct origin from);
 
+/* The order of streams by rank, owner and device. */
+int stream_kind_compare(const struct stream *a, const struct stream *b);
+
 /* Sort facts by (key, rank, group, path) and streams by (rank, owner, device, path), once all are in. */
 void state_finish(struct state *s);
 

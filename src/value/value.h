@@ -70,6 +70,8 @@ struct node {
 struct klass {
 	struct slice module, name; /* as in the file: "torch._utils", "_rebuild_tensor_v2" */
 	bool called;               /* the pickle calls it or instantiates it */
+	struct object *call;       /* the objects made with it, linked by next_call, the newest first; or NULL */
+	uint64_t offset;           /* where the file first names it */
 };
 
 struct object {
@@ -79,6 +81,7 @@ struct object {
 	struct val state;    /* what BUILD gave, or ABSENT */
 	struct node list;    /* what APPEND gave: a list subclass */
 	struct node dict;    /* what SETITEM gave: a dict subclass, OrderedDict for one */
+	struct object *next_call; /* the next one that the same class or function made */
 	struct val meaning;  /* what a container reads it as (a TENSOR, a TUPLE), or ABSENT */
 };
 

@@ -3,20 +3,14 @@
  * Torch files. The last byte chooses: even, the input is a whole file (any container); odd, it is the
  * pickle inside an archive that is sound otherwise, since mutations rarely keep a zip directory whole.
  */
-#include "container/document.h"
-
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/cursor.h"
-#include "base/size.h"
+#include "fuzz/fuzz.h"
 
-#define WALK_BUDGET 20000u
 #define NAME "a/data.pkl"
 #define STORAGES 3u
 #define STORAGE_BYTES 32u
-
-int fuzz_torch_zip(const uint8_t *data, size_t size);
 
 static void put_le(uint8_t *p, uint64_t v, size_t n)
 {
@@ -30,8 +24,7 @@ static uint8_t *wrap(const uint8_t *pickle, size_t n, size_t *size)
 	uint8_t *zip = calloc(1, n + 1000), *p = zip;
 	uint32_t headers[STORAGES + 1];
 
-	if (!zip)
-		abort();
+	MUST(zip);
 	for (unsigned i = 0; i <= STORAGES; i++) {
 		const char name[] = {'a', '/', 'd', 'a', 't', 'a', '/', (char)('0' + i - 1)};
 		size_t length = i ? sizeof name : sizeof NAME - 1;
@@ -69,85 +62,6 @@ static uint8_t *wrap(const uint8_t *pickle, size_t n, size_t *size)
 	return zip;
 }
 
-static void check_storage(const struct document *d, struct storage *s)
-{
-	struct error e = ERROR_INIT;
-	uint8_t byte;
-
-	if (s->missing || s->length == 0)
-		return;
-	if (!s->inline_bytes && document_locate(d, s, NULL, &e) == RP_OK &&
-		!range_inside(s->offset, s->compressed ? 0 : s->length, d->source.size))
-		abort();
-	e = ERROR_INIT;
-	document_read(d, s, 0, &byte, 1, &e);
-	document_read(d, s, s->length - 1, &byte, 1, &e);
-	e = ERROR_INIT;
-	if (document_read(d, s, s->length, &byte, 1, &e) == RP_OK)
-		abort();
-}
-
-static void check_tensor(const struct document *d, const struct tensor *t)
-{
-	uint8_t buffer[256];
-	struct error e = ERROR_INIT;
-	double v;
-	size_t n;
-
-	if (t->dtype == DTYPE_UNKNOWN || t->dtype >= DTYPE_COUNT || t->ndim > TENSOR_MAX_DIMS ||
-		shape_numel(t->shape, t->ndim) != t->numel)
-		abort();
-	if (!t->storage)
-		return;
-	if (tensor_read_bytes(d, t, buffer, sizeof buffer, &n, &e) == RP_OK &&
-		n != t->numel * dtype_size(t->dtype))
-		abort();
-	e = ERROR_INIT;
-	if (t->numel > 0)
-		tensor_read_double(d, t, t->numel - 1, &v, &e);
-}
-
-static void walk(const struct document *d, struct val v, unsigned *budget, unsigned depth)
-{
-	if (*budget == 0 || depth > 50)
-		return;
-	--*budget;
-	if (v.kind == VAL_TENSOR)
-		check_tensor(d, v.tensor);
-	for (uint64_t i = 0; i < val_count(v) && *budget > 0; i++)
-		walk(d, val_part(v, i, NULL), budget, depth + 1);
-}
-
-/* Open, look at everything; returns what a second time must be the same. */
-static uint64_t open_once(struct slice bytes)
-{
-	struct limits limits = limits_default();
-	struct document d;
-	struct findings sink;
-	struct error e = ERROR_INIT;
-	unsigned budget = WALK_BUDGET;
-
-	limits.memory = (uint64_t)64 << 20;
-	limits.nodes = 200000;
-	findings_init(&sink);
-	int status = document_open_bytes(&d, bytes, "fuzz", &limits, &sink, &e);
-	uint64_t outcome = (uint64_t)(int64_t)status;
-	if (status == RP_OK) {
-		outcome = outcome * 31 + d.tensors;
-		outcome = outcome * 31 + d.storages.count;
-		for (size_t i = 0; i < d.storages.count; i++)
-			check_storage(&d, d.storages.items[i]);
-		walk(&d, d.root, &budget, 0);
-		document_close(&d);
-	} else if (e.status != status || e.text[0] == '\0') {
-		abort();
-	}
-	for (int i = 0; i < FINDING_COUNT; i++)
-		outcome = outcome * 31 + sink.of_code[i];
-	findings_release(&sink);
-	return outcome;
-}
-
 int fuzz_torch_zip(const uint8_t *data, size_t size)
 {
 	uint8_t *zip = NULL;
@@ -160,9 +74,7 @@ int fuzz_torch_zip(const uint8_t *data, size_t size)
 		zip = wrap(data, size - 1, &whole);
 		bytes = (struct slice){(const char *)zip, whole};
 	}
-	uint64_t first = open_once(bytes);
-	if (open_once(bytes) != first)
-		abort();
+	fuzz_document(bytes);
 	free(zip);
 	return 0;
 }

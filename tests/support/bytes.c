@@ -75,7 +75,7 @@ void bytes_set_le(struct bytes *b, size_t at, uint64_t value, size_t width)
 {
 	ck_assert_uint_le(at + width, b->n);
 	for (size_t i = 0; i < width; i++)
-		b->p[at + i] = i < 8 ? (uint8_t)(value >> 8 * i) : 0;
+		b->p[at + i] = (uint8_t)(i < 8 ? value >> 8 * i : 0);
 }
 
 size_t bytes_find(const struct bytes *b, const void *needle, size_t n, unsigned nth)

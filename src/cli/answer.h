@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+/* What goes out: answers to stdout, troubles to stderr, and the exit status that they come to. */
+#ifndef CLI_ANSWER_H
+#define CLI_ANSWER_H
+
+#include "audit/verdict.h"
+#include "base/error.h"
+#include "base/strbuf.h"
+#include "cli/options.h"
+#include "report/json_writer.h"
+#include "report/report.h"
+
+#define WIDTH_PIPED 100u /* columns where stdout is no terminal: the same in every environment */
+
+/* A strbuf for an answer, capped by the limit on texts. */
+void answer_init(struct strbuf *out, const struct options *o);
+
+/*
+ * Write a text to stdout and release it. Returns `status`, or EXIT_STATUS_FAILED when it could not be
+ * written (said on stderr, but for a pipe whose reader has gone) or had no room in memory.
+ */
+int answer_write(struct strbuf *out, int status);
+
+/* Write what is there so far, if it is long, and go on. False when writing failed. */
+bool answer_flush(struct strbuf *out, bool all);
+
+/* Render a finished report as asked for and write it; returns its exit status. The report is released. */
+int answer_report(const struct options *o, struct report *r);
+
+/*
+ * Say why nothing could be answered: "reprise: PATH: sentence (offset N)" on stderr, and where JSON is
+ * asked for a document on stdout. `path` may be NULL. Returns the exit status.
+ */
+int answer_error(const struct options *o, const char *path, const struct error *e);
+
+/* The line on stderr alone, for one file of many. */
+void answer_complain(const char *path, const struct error *e);
+
+/* The same for a command line that makes no sense. */
+int answer_usage(const struct options *o, const char *complaint);
+
+/* Begin a JSON document: schema and command, nothing closed. */
+void answer_open_json(struct json_writer *w, struct strbuf *out, const char *command);
+
+struct render_options answer_style(const struct options *o);
+
+#endif

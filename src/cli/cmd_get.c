@@ -1,0 +1,7 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/answer.h"
+
+int cmd_get(const struct options *o)
+{
+	return answer_usage(o, "not yet");
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/answer.h"
+
+int cmd_show(const struct options *o)
+{
+	struct report r;
+	struct error e = ERROR_INIT;
+
+	report_init(&r, o->command->name);
+	if (show_path(&r, o->operands[0], &o->verify, &e) == RP_OK)
+		return answer_report(o, &r);
+	report_release(&r);
+	return answer_error(o, o->operands[0], &e);
+}

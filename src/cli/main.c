@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * reprise: the command line. A map of the source, from bytes to verdict; a folder includes only what
+ * stands above it.
+ *
+ * base/       what every other file stands on
+ *   slice, strbuf, array, arena   text and memory, each with a cap from birth
+ *   names                         sets of names
+ *   size, cursor, source          arithmetic on sizes, bytes in hand, bytes in a file
+ *   error                         "we could not look"
+ *   limits, limits.def            what a hostile file can make us do at the most
+ *   text                          escaping, units, numbers, nearest words, natural order
+ * finding/    finding, findings.def, verdicts.def: problems with a stable code, and what they amount to
+ * value/      the inert graph that files decode into
+ *   value, tensor, dtypes.def     its nodes; arrays, located and not loaded
+ *   path, print                   what people type to look into it, and what they then see
+ * container/  byte formats, without knowledge of any framework
+ *   document, containers.def      opening any of them
+ *   zip, torch, torch_legacy      what torch.save writes
+ *   pickle, pickle_judge, pickle_classes.def, rebuild, container_pickle
+ *                                 pickles: decoding, what loading would run, what their calls mean
+ *   safetensors, json, container_json
+ *   print_tensor                  the elements of small tensors, printed
+ * rng/        random number generators: layout, seeding, stepping, distance
+ *   rng, search                   a saved state; how two of them relate
+ *   mt19937, pcg64, philox, seed_sequence
+ * state/      the resume state of a checkpoint as tables
+ *   listing                       names, sizes and times below a path
+ *   state, facts.def              files, facts, streams, optimizers, tensors
+ *   relate, bytes                 streams of two states; the one pass over all bytes
+ * profile/    frameworks
+ *   profile, profiles.def         the table of them, and reading a checkpoint
+ *   candidate                     which files are one checkpoint
+ *   collect                       state by shape and name, whatever framework wrote it
+ *   profile_pytorch, profile_transformers
+ * audit/      the rules: audit, case, rules.def, rule_integrity, rule_position, rule_rng, rule_training;
+ *             verdict: one word, its evidence, an exit status
+ * report/     answers: report (the data), render_text, render_json, page, json_writer, explain
+ * api/        the commands as functions that fill a report: verify, compare, show; subject, choose, overview
+ * cli/        this folder
+ *   main                          streams, signals, dispatch
+ *   options, commands.def         the tables of options and commands, parsing, help
+ *   answer                        stdout, stderr, exit status
+ *   inside                        opening one or all files below a path, for ls and get
+ *   cmd_*                         one command each
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "cli/answer.h"
+
+#define COMPLAINT_MAX 4096u
+
+/*
+ * A closed standard stream would become the first file that we open. Read-only for output, so that
+ * writing still fails.
+ */
+static void hold_standard_streams(void)
+{
+	for (int fd = 0; fd <= 2; fd++)
+		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDONLY) < 0)
+			exit(EXIT_STATUS_FAILED);
+}
+
+static int print_version(void)
+{
+	struct strbuf out;
+
+	strbuf_init(&out, 64);
+	strbuf_add_text(&out, "reprise " RP_VERSION "\n");
+	return answer_write(&out, EXIT_STATUS_FINE);
+}
+
+static int print_help(const struct options *o)
+{
+	struct strbuf out;
+
+	answer_init(&out, o);
+	options_help(o->command, &out);
+	return answer_write(&out, EXIT_STATUS_FINE);
+}
+
+static int run(const struct options *o, bool sound, const char *complaint)
+{
+	if (!sound)
+		return answer_usage(o, complaint);
+	if (o->help)
+		return print_help(o);
+	if (o->version)
+		return print_version();
+	return o->command->run(o);
+}
+
+int main(int argc, char **argv)
+{
+	struct options o;
+	struct strbuf complaint;
+	const char **operands = calloc((size_t)argc + 1, sizeof *operands);
+
+	if (!operands)
+		return EXIT_STATUS_FAILED;
+	hold_standard_streams();
+	/* So that a reader who has gone is an error of write(), as any other. */
+	signal(SIGPIPE, SIG_IGN);
+	strbuf_init(&complaint, COMPLAINT_MAX);
+	bool sound = options_parse(&o, argc, argv, operands, &complaint);
+	int status = run(&o, sound, strbuf_text(&complaint));
+	strbuf_release(&complaint);
+	free(operands);
+	return status;
+}

@@ -1,0 +1,509 @@
+/* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
+#include "cli/options.h"
+
+#include <getopt.h>
+#include <string.h>
+
+#include "audit/verdict.h"
+#include "base/text.h"
+
+#define SHOWN_MAX 200u      /* bytes of an argument that a complaint shows */
+#define SETTLE_MAX 31536000 /* a year */
+#define THREADS_MAX 1024
+#define HELP_COLUMN 28      /* where the summaries of options begin */
+
+#define PATH_HELP \
+	"\n" \
+	"PATH is made of .name, [\"any text\"], [1] (index or integer key), * (any one part) and ** (any number\n" \
+	"of parts, none included); the first dot may be left out: optimizer.**.step, state[1][\"step\"].\n" \
+	"A name with dots of its own may be typed as it is: model.layers.0.weight.\n"
+
+const struct command commands[COMMAND_COUNT] = {
+#define COMMAND(name, operands, summary, details, run) {#name, operands, summary, details, run},
+#include "cli/commands.def"
+#undef COMMAND
+};
+
+/* The options ---------------------------------------------------------------------------------- */
+
+#define OF(command) (1u << COMMAND_##command)
+#define OF_ALL ((1u << COMMAND_COUNT) - 1)
+#define OF_JUDGING (OF(verify) | OF(compare))
+#define OF_READING (OF_ALL & ~OF(explain))
+
+struct option_row {
+	const char *name;
+	char letter;          /* 0: none */
+	bool repeatable;
+	const char *argument; /* what stands for it in the help, or NULL */
+	unsigned commands;    /* that it belongs to */
+	const char *summary;
+	/* Take the value (NULL where there is no argument). False where it makes no sense. */
+	bool (*take)(struct options *o, const char *value);
+	const char *wanted;   /* what a value must be, for complaints */
+};
+
+static bool take_against(struct options *o, const char *value)
+{
+	o->verify.against = value;
+	return *value != '\0';
+}
+
+static bool take_step(struct options *o, const char *value)
+{
+	return text_parse_i64(slice_of(value), 0, INT64_MAX, &o->verify.step);
+}
+
+static bool take_quick(struct options *o, const char *value)
+{
+	(void)value;
+	return o->verify.quick = true;
+}
+
+static bool take_unsigned(unsigned *out, const char *value, uint64_t max)
+{
+	uint64_t n;
+
+	if (!text_parse_u64(slice_of(value), max, &n))
+		return false;
+	*out = (unsigned)n;
+	return true;
+}
+
+static bool take_settle(struct options *o, const char *value)
+{
+	return take_unsigned(&o->verify.settle, value, SETTLE_MAX);
+}
+
+static bool take_threads(struct options *o, const char *value)
+{
+	return take_unsigned(&o->verify.threads, value, THREADS_MAX) && o->verify.threads > 0;
+}
+
+/* Its complaints are made by complain_limit(). */
+static bool take_limit(struct options *o, const char *value)
+{
+	const char *equals = strchr(value, '=');
+	uint64_t n;
+
+	return equals && text_parse_u64(slice_of(equals + 1), UINT64_MAX, &n) && n > 0 &&
+		limits_set(&o->verify.limits, (struct slice){value, (size_t)(equals - value)}, n);
+}
+
+static bool take_format(struct options *o, const char *value)
+{
+	o->json = strcmp(value, "json") == 0;
+	return o->json || strcmp(value, "text") == 0;
+}
+
+static bool take_color(struct options *o, const char *value)
+{
+	static const char *const names[] = {"auto", "always", "never"};
+
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+		if (strcmp(value, names[i]) == 0) {
+			o->color = (enum when)i;
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool take_quiet(struct options *o, const char *value)
+{
+	(void)value;
+	return o->quiet = true;
+}
+
+static bool take_verbose(struct options *o, const char *value)
+{
+	(void)value;
+	return o->verbose = true;
+}
+
+static bool take_help(struct options *o, const char *value)
+{
+	(void)value;
+	return o->help = true;
+}
+
+static bool take_version(struct options *o, const char *value)
+{
+	(void)value;
+	return o->version = true;
+}
+
+/* The one table: parsing, help and complaints come from it. */
+static const struct option_row rows[] = {
+	{"against", 0, false, "PREV", OF(verify), "the earlier checkpoint that CKPT should continue", take_against,
+		"a path"},
+	{"step", 0, false, "N", OF(verify), "judge the checkpoint of step N of a root", take_step,
+		"a step: 0, 1, 2, ..."},
+	{"quick", 0, false, NULL, OF_JUDGING, "metadata only: read no tensor's bytes", take_quick, NULL},
+	{"settle", 0, false, "SECONDS", OF(verify), "unfinished and younger is \"not ready\", older is damaged (600)",
+		take_settle, "seconds, up to a year"},
+	{"threads", 'j', false, "N", OF_JUDGING, "reading threads (one per core); never changes the output",
+		take_threads, "a number from 1 to 1024"},
+	{"limit", 0, true, "NAME=VALUE", OF_READING, "bound what a file can make us do; see the names below",
+		take_limit, "NAME=VALUE"},
+	{"format", 0, false, "FORMAT", OF_ALL, "text (default) or json (schema reprise/1)", take_format,
+		"text or json"},
+	{"color", 0, false, "WHEN", OF_ALL, "auto (default), always or never; NO_COLOR is heeded", take_color,
+		"auto, always or never"},
+	{"quiet", 'q', false, NULL, OF_ALL, "the answer alone: the first line, the values", take_quiet, NULL},
+	{"verbose", 'v', false, NULL, OF_ALL, "what is fine too, and all details", take_verbose, NULL},
+	{"help", 'h', true, NULL, OF_ALL, "this text", take_help, NULL},
+	{"version", 0, true, NULL, OF_ALL, "the version", take_version, NULL},
+};
+
+#define ROW_COUNT (sizeof rows / sizeof *rows)
+#define ROW_VALUE 256 /* of the first row, for getopt */
+
+/* Complaints ----------------------------------------------------------------------------------- */
+
+/* An argument as it was typed, safe for a terminal. */
+static void show(struct strbuf *b, const char *argument)
+{
+	strbuf_add_char(b, '\'');
+	text_add_escaped(b, slice_of(argument), SHOWN_MAX);
+	strbuf_add_char(b, '\'');
+}
+
+static bool complain(struct strbuf *b, const char *text, const char *argument)
+{
+	strbuf_add_text(b, text);
+	strbuf_add_char(b, ' ');
+	show(b, argument);
+	return false;
+}
+
+static void suggest(struct strbuf *b, const char *prefix, const char *nearest)
+{
+	if (nearest)
+		strbuf_printf(b, "; did you mean %s%s?", prefix, nearest);
+}
+
+static bool complain_unknown_option(struct strbuf *b, const char *element)
+{
+	const char *names[ROW_COUNT], *nearest = NULL;
+	char word[64];
+	size_t n = strncmp(element, "--", 2) == 0 ? strcspn(element + 2, "=") : sizeof word;
+
+	complain(b, "there is no option", element);
+	if (n >= sizeof word)
+		return false;
+	memcpy(word, element + 2, n);
+	word[n] = '\0';
+	for (size_t i = 0; i < ROW_COUNT; i++) {
+		names[i] = rows[i].name;
+		/* Abbreviations are refused, since they change their meaning when options are added. */
+		if (n > 0 && strncmp(word, names[i], n) == 0 && !nearest)
+			nearest = names[i];
+	}
+	suggest(b, "--", nearest ? nearest : text_nearest(word, names, ROW_COUNT));
+	return false;
+}
+
+static bool complain_unknown_command(struct strbuf *b, const char *word)
+{
+	const char *names[COMMAND_COUNT];
+
+	complain(b, "there is no command", word);
+	for (size_t i = 0; i < COMMAND_COUNT; i++)
+		names[i] = commands[i].name;
+	suggest(b, "", text_nearest(word, names, COMMAND_COUNT));
+	return false;
+}
+
+static void complain_limit(struct strbuf *b, const char *value)
+{
+	const char *names[32];
+	char word[64];
+	size_t n = strcspn(value, "="), count = 0;
+	struct limits ignored;
+
+	if (n < sizeof word && value[n] == '=' && !limits_set(&ignored, (struct slice){value, n}, 1)) {
+		memcpy(word, value, n);
+		word[n] = '\0';
+		for (; count < limit_row_count && count < 32; count++)
+			names[count] = limit_rows[count].name;
+		complain(b, "--limit: there is no limit", word);
+		suggest(b, "", text_nearest(word, names, count));
+		return;
+	}
+	complain(b, "--limit wants NAME=VALUE with a positive whole number, not", value);
+}
+
+static bool complain_value(struct strbuf *b, const struct option_row *row, const char *value)
+{
+	if (row->take == take_limit) {
+		complain_limit(b, value);
+		return false;
+	}
+	strbuf_printf(b, "--%s wants %s, not ", row->name, row->wanted);
+	show(b, value);
+	return false;
+}
+
+/* Parsing -------------------------------------------------------------------------------------- */
+
+struct parsing {
+	struct options *o;
+	struct strbuf *complaint;
+	unsigned char given[ROW_COUNT]; /* how often */
+};
+
+static const struct option_row *row_of_letter(int letter)
+{
+	for (size_t i = 0; i < ROW_COUNT; i++)
+		if (rows[i].letter && rows[i].letter == letter)
+			return &rows[i];
+	return NULL;
+}
+
+static const struct option_row *row_of(int value)
+{
+	if (value >= ROW_VALUE && (size_t)(value - ROW_VALUE) < ROW_COUNT)
+		return &rows[value - ROW_VALUE];
+	return row_of_letter(value);
+}
+
+/* What getopt refused. */
+static bool refuse(struct parsing *p, int why, const char *element)
+{
+	const struct option_row *row = row_of(optopt);
+
+	if (why == ':' && row) {
+		strbuf_printf(p->complaint, "--%s wants %s, and nothing follows it", row->name, row->wanted);
+		return false;
+	}
+	if (row && row->argument == NULL) {
+		strbuf_printf(p->complaint, "--%s takes no value: ", row->name);
+		show(p->complaint, element);
+		return false;
+	}
+	if (optopt > 0 && optopt < ROW_VALUE) {
+		char letter[3] = {'-', (char)optopt, '\0'};
+		complain(p->complaint, "there is no option", letter);
+		if (element[0] == '-' && strcmp(element, letter) != 0) {
+			strbuf_add_text(p->complaint, " in ");
+			show(p->complaint, element);
+		}
+		return false;
+	}
+	return complain_unknown_option(p->complaint, element);
+}
+
+static bool take_option(struct parsing *p, const struct option_row *row, const char *element)
+{
+	size_t name = strlen(row->name);
+
+	/* getopt_long takes abbreviations. */
+	if (strncmp(element, "--", 2) == 0 &&
+		(strncmp(element + 2, row->name, name) != 0 || (element[2 + name] != '\0' && element[2 + name] != '=')))
+		return complain_unknown_option(p->complaint, element);
+	if (p->given[row - rows]++ && !row->repeatable) {
+		strbuf_printf(p->complaint, "--%s is given twice", row->name);
+		if (row->argument) {
+			strbuf_add_text(p->complaint, ", the second time as ");
+			show(p->complaint, optarg);
+		}
+		return false;
+	}
+	return row->take(p->o, row->argument ? optarg : NULL) || complain_value(p->complaint, row, optarg);
+}
+
+static bool take_operand(struct parsing *p, const char *word)
+{
+	struct options *o = p->o;
+
+	if (o->command) {
+		o->operands[o->operand_count++] = word;
+		return true;
+	}
+	for (size_t i = 0; i < COMMAND_COUNT; i++)
+		if (strcmp(word, commands[i].name) == 0)
+			o->command = &commands[i];
+	return o->command || complain_unknown_command(p->complaint, word);
+}
+
+/* How many operands a command takes, from how its help names them. */
+static void operand_bounds(const struct command *c, int *least, int *most)
+{
+	*least = *most = 0;
+	for (const char *word = c->operands; *word;) {
+		size_t n = strcspn(word, " ");
+		*least += *word != '[';
+		*most = memmem(word, n, "...", 3) ? INT32_MAX : *most + 1;
+		word += n + (word[n] == ' ');
+	}
+}
+
+static bool check(struct parsing *p)
+{
+	const struct options *o = p->o;
+	int least, most;
+
+	for (size_t i = 0; i < ROW_COUNT && o->command; i++) {
+		if (!p->given[i] || rows[i].commands & 1u << (o->command - commands))
+			continue;
+		strbuf_printf(p->complaint, "%s has no option --%s", o->command->name, rows[i].name);
+		return false;
+	}
+	if (o->help || o->version)
+		return true;
+	if (!o->command) {
+		strbuf_add_text(p->complaint, "a command is missing");
+		return false;
+	}
+	if (p->o->quiet && p->o->verbose) {
+		strbuf_add_text(p->complaint, "--quiet and --verbose contradict each other");
+		return false;
+	}
+	operand_bounds(o->command, &least, &most);
+	if (o->operand_count > most)
+		return complain(p->complaint, "this is one operand too many:", o->operands[most]);
+	if (o->operand_count < least) {
+		strbuf_printf(p->complaint, "%s wants %s", o->command->name, o->command->operands);
+		return false;
+	}
+	return true;
+}
+
+/* Whether JSON is asked for, seen ahead, so that complaints about what stands before it are JSON too. */
+static bool wants_json(int argc, char **argv)
+{
+	for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
+		if (strcmp(argv[i], "--format=json") == 0 ||
+			(strcmp(argv[i], "--format") == 0 && i + 1 < argc && strcmp(argv[i + 1], "json") == 0))
+			return true;
+	return false;
+}
+
+/* The table as getopt wants it. */
+static void fill_getopt(struct option *longs, char *shorts)
+{
+	/* '-': operands come in their place, whatever POSIXLY_CORRECT says; ':': we complain ourselves. */
+	*shorts++ = '-';
+	*shorts++ = ':';
+	for (size_t i = 0; i < ROW_COUNT; i++) {
+		longs[i] = (struct option){.name = rows[i].name,
+			.has_arg = rows[i].argument ? required_argument : no_argument,
+			.val = ROW_VALUE + (int)i};
+		if (!rows[i].letter)
+			continue;
+		*shorts++ = rows[i].letter;
+		if (rows[i].argument)
+			*shorts++ = ':';
+	}
+	longs[ROW_COUNT] = (struct option){0};
+	*shorts = '\0';
+}
+
+bool options_parse(
+	struct options *o, int argc, char **argv, const char **operands, struct strbuf *complaint)
+{
+	struct parsing p = {.o = o, .complaint = complaint};
+	struct option longs[ROW_COUNT + 1];
+	char shorts[2 * ROW_COUNT + 3];
+	bool ok = true;
+	int c;
+
+	*o = (struct options){.operands = operands, .verify = verify_defaults()};
+	fill_getopt(longs, shorts);
+	opterr = 0;
+	optind = 0;
+	while (ok && (c = getopt_long(argc, argv, shorts, longs, NULL)) != -1) {
+		/* The argument that the option stood in: the one before where its value is a whole one. */
+		bool apart = c != '?' && c != ':' && c != 1 && optarg && optind >= 2 && optarg == argv[optind - 1];
+		const char *element = optind > 0 && optind <= argc ? argv[optind - (apart ? 2 : 1)] : "";
+		const struct option_row *row = row_of(c);
+		if (c == 1)
+			ok = take_operand(&p, optarg);
+		else if (row)
+			ok = take_option(&p, row, element);
+		else
+			ok = refuse(&p, c, optopt && optopt < ROW_VALUE && optind < argc && argv[optind][0] == '-' &&
+					!strchr(element, optopt) ? argv[optind] : element);
+	}
+	while (ok && optind < argc)
+		ok = take_operand(&p, argv[optind++]);
+	if (!ok)
+		o->json = o->json || wants_json(argc, argv);
+	return ok && check(&p);
+}
+
+/* Help ----------------------------------------------------------------------------------------- */
+
+static void help_options(unsigned of, struct strbuf *b)
+{
+	for (size_t i = 0; i < ROW_COUNT; i++) {
+		const struct option_row *row = &rows[i];
+		if ((row->commands & of) != of)
+			continue;
+		size_t start = b->n;
+		if (row->letter)
+			strbuf_printf(b, "  -%c, --%s", row->letter, row->name);
+		else
+			strbuf_printf(b, "      --%s", row->name);
+		if (row->argument)
+			strbuf_printf(b, " %s", row->argument);
+		size_t used = b->n - start;
+		strbuf_pad(b, ' ', used < HELP_COLUMN - 1 ? HELP_COLUMN - used : 1);
+		strbuf_printf(b, "%s\n", row->summary);
+	}
+}
+
+static void help_limits(struct strbuf *b)
+{
+	strbuf_add_text(b, "\nLimits (--limit NAME=VALUE):\n");
+	for (size_t i = 0; i < limit_row_count; i++)
+		strbuf_printf(b, "  %-16s %12llu  %s\n", limit_rows[i].name, (unsigned long long)limit_rows[i].value,
+			limit_rows[i].text);
+}
+
+static void help_exit(struct strbuf *b)
+{
+	strbuf_printf(b,
+		"\nExit status:\n"
+		"  %d  nothing is wrong\n"
+		"  %d  findings at or above the failing severity; nothing matched\n"
+		"  %d  the command line makes no sense\n"
+		"  %d  undecided: unreadable, or something required was not checked\n"
+		"  %d  not ready: still being written, ask again\n"
+		"  %d  a failure of reprise: memory, output\n",
+		EXIT_STATUS_FINE, EXIT_STATUS_FINDINGS, EXIT_STATUS_USAGE, EXIT_STATUS_UNDECIDED, EXIT_STATUS_NOT_READY,
+		EXIT_STATUS_FAILED);
+}
+
+void options_help(const struct command *command, struct strbuf *b)
+{
+	if (!command) {
+		strbuf_add_text(b, "Usage: reprise COMMAND [OPTION...] ...\n"
+				   "Checkpoint and resume correctness, answered from the files.\n\nCommands:\n");
+		for (size_t i = 0; i < COMMAND_COUNT; i++) {
+			size_t start = b->n;
+			strbuf_printf(b, "  %s %s", commands[i].name, commands[i].operands);
+			size_t used = b->n - start;
+			strbuf_pad(b, ' ', used < HELP_COLUMN - 1 ? HELP_COLUMN - used : 1);
+			strbuf_printf(b, "%s\n", commands[i].summary);
+		}
+		strbuf_add_text(b, "\nOptions of every command:\n");
+		help_options(OF_ALL, b);
+		help_exit(b);
+		strbuf_add_text(b, "\nreprise COMMAND --help says more of one.\n");
+		return;
+	}
+	strbuf_printf(b, "Usage: reprise %s [OPTION...] %s\n", command->name, command->operands);
+	size_t start = b->n;
+	strbuf_printf(b, "%s.\n", command->summary);
+	if (!b->failed && b->p[start] >= 'a' && b->p[start] <= 'z')
+		b->p[start] = (char)(b->p[start] - 'a' + 'A');
+	strbuf_printf(b, "\n%s\nOptions:\n", command->details);
+	unsigned of = 1u << (command - commands);
+	help_options(of, b);
+	if (of & OF_READING)
+		help_limits(b);
+	help_exit(b);
+}

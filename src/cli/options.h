@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/* The command line: which command, its operands and the options, from one table each. */
+#ifndef CLI_OPTIONS_H
+#define CLI_OPTIONS_H
+
+#include <stdbool.h>
+
+#include "api/verify.h"
+#include "base/strbuf.h"
+
+struct options;
+
+enum command_id {
+#define COMMAND(name, operands, summary, details, run) COMMAND_##name,
+#include "cli/commands.def"
+#undef COMMAND
+	COMMAND_COUNT
+};
+
+struct command {
+	const char *name, *operands, *summary, *details;
+	int (*run)(const struct options *o); /* returns the exit status */
+};
+
+extern const struct command commands[COMMAND_COUNT];
+
+#define COMMAND(name, operands, summary, details, run) int run(const struct options *o);
+#include "cli/commands.def"
+#undef COMMAND
+
+enum when {
+	WHEN_AUTO,
+	WHEN_ALWAYS,
+	WHEN_NEVER,
+};
+
+struct options {
+	const struct command *command; /* NULL: none was named */
+	const char **operands;         /* operand_count of them, within the command's bounds */
+	int operand_count;
+	struct verify_options verify;  /* limits, against, step, quick, threads, settle */
+	bool json, quiet, verbose, help, version;
+	enum when color;
+};
+
+/*
+ * Parse the command line. False when it makes no sense: a sentence that shows the offending argument is
+ * then in `complaint`, and o->json and o->command are set as far as they could be seen. `operands` must
+ * have room for argc pointers. Arguments are shown, so they must outlive the options.
+ */
+bool options_parse(
+	struct options *o, int argc, char **argv, const char **operands, struct strbuf *complaint);
+
+/* What --help prints: for one command, or, where that is NULL, for all. */
+void options_help(const struct command *command, struct strbuf *out);
+
+#endif

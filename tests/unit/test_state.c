@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: MIT */
+#include "state/bytes.h"
+#include "state/relate.h"
+#include "state/state.h"
+
+#include <check.h>
+#include <libdeflate.h>
+#include <stdlib.h>
+
+Suite *suite_state(void);
+
+static struct limits limits;
+static struct state state, other;
+
+static void setup(void)
+{
+	limits = limits_default();
+	state_init(&state, &limits);
+	state_init(&other, &limits);
+}
+
+static void teardown(void)
+{
+	state_release(&state);
+	state_release(&other);
+}
+
+static struct origin at(const char *path, int32_t rank)
+{
+	return (struct origin){.file = NO_FILE, .path = path, .rank = rank, .how = HOW_READ};
+}
+
+START_TEST(a_stored_checksum_proves_that_bytes_are_zero)
+{
+	static const uint64_t lengths[] = {1, 2, 3, 7, 64, 1000, 4096, 65537, 1 << 20};
+	uint8_t *zeros = calloc(1, 1 << 20);
+
+	for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++)
+		ck_assert_uint_eq(crc32_of_zeros(lengths[i]), libdeflate_crc32(0, zeros, lengths[i]));
+	ck_assert_uint_eq(crc32_of_zeros(0), 0);
+	struct state_storage s = {.length = 4096, .crc = crc32_of_zeros(4096), .crc_known = true};
+	ck_assert_int_eq(storage_zero(&s), ZERO_YES);
+	s.crc ^= 1;
+	ck_assert_int_eq(storage_zero(&s), ZERO_NO);
+	s.crc_known = false;
+	ck_assert_int_eq(storage_zero(&s), ZERO_UNKNOWN);
+	free(zeros);
+}
+END_TEST
+
+START_TEST(storages_without_checksums_or_bytes_cannot_be_told_equal)
+{
+	struct state_storage a = {.length = 8, .crc = 1, .crc_known = true}, b = a;
+
+	ck_assert_int_eq(storage_same(&a, &b), 1);
+	b.crc = 2;
+	ck_assert_int_eq(storage_same(&a, &b), 0);
+	b.crc_known = false;
+	ck_assert_int_eq(storage_same(&a, &b), -1);
+	/* One side's bytes give the checksum that it was not saved with. */
+	b.read = true;
+	b.crc_found = 1;
+	ck_assert_int_eq(storage_same(&a, &b), 1);
+	b.length = 9;
+	ck_assert_int_eq(storage_same(&a, &b), 0);
+}
+END_TEST
+
+START_TEST(facts_are_found_by_key_and_what_was_read_comes_before_what_is_derived)
+{
+	state_add_int(&state, FACT_STEP, NO_GROUP, 7, (struct origin){.file = NO_FILE, .rank = NO_RANK, .how = HOW_DERIVED, .path = ""});
+	state_add_int(&state, FACT_STEP, NO_GROUP, 8, at(".step", NO_RANK));
+	state_add_real(&state, FACT_LR, 1, 0.5, at(".lr", NO_RANK));
+	state_add_real(&state, FACT_LR, 0, 0.25, at(".lr", NO_RANK));
+	state_add_text(&state, FACT_OPTIMIZER, NO_GROUP, SLICE("AdamW"), at("", NO_RANK));
+	state_finish(&state);
+	int64_t step;
+	double lr;
+	ck_assert(state_int(&state, FACT_STEP, &step));
+	ck_assert_int_eq(step, 8);
+	ck_assert(fact_to_double(state_group_fact(&state, FACT_LR, 1), &lr));
+	ck_assert(lr == 0.5);
+	ck_assert(!state_int(&state, FACT_OPTIMIZER, &step));
+	ck_assert_str_eq(state_fact_text(&state, FACT_OPTIMIZER), "AdamW");
+	ck_assert_ptr_null(state_fact(&state, FACT_EPOCH));
+}
+END_TEST
+
+START_TEST(a_real_counts_as_an_integer_only_when_it_is_one)
+{
+	int64_t out;
+
+	state_add_real(&state, FACT_EPOCH, NO_GROUP, 2.0, at("", NO_RANK));
+	state_add_real(&state, FACT_SCALE, NO_GROUP, 2.5, at("", NO_RANK));
+	state_add_real(&state, FACT_MAX_STEPS, NO_GROUP, 1e300, at("", NO_RANK));
+	ck_assert(state_int(&state, FACT_EPOCH, &out));
+	ck_assert_int_eq(out, 2);
+	ck_assert(!state_int(&state, FACT_SCALE, &out));
+	ck_assert(!state_int(&state, FACT_MAX_STEPS, &out));
+}
+END_TEST
+
+static struct rng_state seeded(uint32_t seed, uint64_t words)
+{
+	struct mt19937 mt;
+	struct rng_state out;
+
+	mt19937_seed(&mt, seed);
+	mt19937_skip(&mt, words);
+	ck_assert_int_eq(rng_decode_words(RNG_LAYOUT_NUMPY, mt.s, mt.pos, false, 0, &out, NULL), RP_OK);
+	return out;
+}
+
+static void add(struct state *s, struct rng_state body, int32_t rank, const char *path)
+{
+	state_add_stream(s, &body, "numpy", -1, at(path, rank));
+}
+
+START_TEST(equal_bodies_are_kept_once)
+{
+	add(&state, seeded(1, 10), 0, ".numpy");
+	add(&state, seeded(1, 10), 1, ".numpy");
+	add(&state, seeded(1, 11), 2, ".numpy");
+	ck_assert_uint_eq(state.streams.count, 3);
+	ck_assert_uint_eq(state.bodies.count, 2);
+	ck_assert_ptr_eq(state.streams.items[0].body, state.streams.items[1].body);
+}
+END_TEST
+
+START_TEST(streams_pair_by_rank_and_path_and_relate)
+{
+	struct rng_search search;
+	struct stream_pairs pairs;
+
+	for (int32_t r = 0; r < 3; r++) {
+		add(&state, seeded((uint32_t)r + 5, 100), 2 - r, ".numpy");
+		add(&other, seeded((uint32_t)r + 5, 1000), 2 - r, ".numpy");
+	}
+	add(&other, seeded(9, 1), 3, ".numpy");
+	state_finish(&state);
+	state_finish(&other);
+	rng_search_init(&search, 1 << 20);
+	ck_assert_int_eq(streams_relate(&pairs, &state, &other, &search, NULL), RP_OK);
+	ck_assert_uint_eq(pairs.list.count, 4);
+	for (size_t i = 0; i < 3; i++) {
+		ck_assert_int_eq(pairs.list.items[i].later->rank, pairs.list.items[i].earlier->rank);
+		ck_assert_int_eq(pairs.list.items[i].relation.kind, RNG_ADVANCED);
+		ck_assert_uint_eq(pairs.list.items[i].relation.draws, 900);
+	}
+	ck_assert_ptr_null(pairs.list.items[3].earlier);
+	stream_pairs_release(&pairs);
+	rng_search_release(&search);
+}
+END_TEST
+
+START_TEST(a_stream_that_moved_to_another_path_pairs_if_it_is_the_only_one)
+{
+	struct rng_search search;
+	struct stream_pairs pairs;
+
+	add(&state, seeded(5, 100), NO_RANK, ".rng.numpy");
+	add(&other, seeded(5, 300), NO_RANK, ".states.numpy");
+	rng_search_init(&search, 1 << 20);
+	ck_assert_int_eq(streams_relate(&pairs, &state, &other, &search, NULL), RP_OK);
+	ck_assert_uint_eq(pairs.list.count, 1);
+	ck_assert_uint_eq(pairs.list.items[0].relation.draws, 200);
+	stream_pairs_release(&pairs);
+	rng_search_release(&search);
+}
+END_TEST
+
+Suite *suite_state(void)
+{
+	Suite *s = suite_create("state");
+	TCase *t = tcase_create("tables");
+
+	tcase_add_checked_fixture(t, setup, teardown);
+	tcase_add_test(t, a_stored_checksum_proves_that_bytes_are_zero);
+	tcase_add_test(t, storages_without_checksums_or_bytes_cannot_be_told_equal);
+	tcase_add_test(t, facts_are_found_by_key_and_what_was_read_comes_before_what_is_derived);
+	tcase_add_test(t, a_real_counts_as_an_integer_only_when_it_is_one);
+	tcase_add_test(t, equal_bodies_are_kept_once);
+	tcase_add_test(t, streams_pair_by_rank_and_path_and_relate);
+	tcase_add_test(t, a_stream_that_moved_to_another_path_pairs_if_it_is_the_only_one);
+	suite_add_tcase(s, t);
+	return s;
+}
