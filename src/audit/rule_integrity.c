@@ -121,6 +121,83 @@ static void check_shards(struct audit_case *c, struct findings *sink)
 	}
 }
 
+/* A tensor of the state, as an index would name it: by file and name. */
+static int compare_tensors(const void *pa, const void *pb)
+{
+	const struct state_tensor *a = *(const struct state_tensor *const *)pa;
+	const struct state_tensor *b = *(const struct state_tensor *const *)pb;
+
+	if (a->file != b->file)
+		return a->file < b->file ? -1 : 1;
+	return strcmp(a->name, b->name);
+}
+
+static uint32_t find_file(const struct state *s, const char *path)
+{
+	for (uint32_t i = 0; i < s->files.count; i++)
+		if (strcmp(s->files.items[i].path, path) == 0)
+			return i;
+	return NO_FILE;
+}
+
+/*
+ * What an index promises: every shard that it names is there, and holds the tensors that it says. Placements
+ * of one shard follow each other, so that files are looked up once a run. O(n log n).
+ */
+static void check_index(struct audit_case *c, struct findings *sink)
+{
+	struct state *s = c->current;
+	const struct state_tensor **sorted = calloc(s->tensors.count + 1, sizeof *sorted);
+	uint64_t strays = 0, promised = 0;
+	const struct placement *stray = NULL;
+
+	if (!sorted) {
+		sink->lost++;
+		return;
+	}
+	for (size_t i = 0; i < s->tensors.count; i++)
+		sorted[i] = &s->tensors.items[i];
+	qsort(sorted, s->tensors.count, sizeof *sorted, compare_tensors);
+	uint32_t file = NO_FILE;
+	for (size_t i = 0; i < s->placements.count; i++) {
+		const struct placement *p = &s->placements.items[i];
+		bool again = i > 0 && p->file == s->placements.items[i - 1].file;
+		if (!again)
+			file = find_file(s, p->file);
+		if (file == NO_FILE && !again) {
+			bool said = false;
+			for (size_t k = 0; k < i && !said; k++)
+				said = strcmp(s->placements.items[k].file, p->file) == 0;
+			if (!said) {
+				struct finding *f = finding_add(sink, FINDING_I101, "the shard %s is missing, which the index promises",
+					findings_escaped(sink, slice_of(p->file)));
+				place_file(sink, f, s, p->index);
+			}
+		}
+		if (file == NO_FILE || s->files.items[file].status != FILE_READ)
+			continue;
+		struct state_tensor wanted = {.file = file, .name = p->tensor};
+		const struct state_tensor *key = &wanted;
+		promised++;
+		if (bsearch(&key, sorted, s->tensors.count, sizeof *sorted, compare_tensors))
+			continue;
+		strays++;
+		if (!stray)
+			stray = p;
+	}
+	free(sorted);
+	if (!stray)
+		return;
+	struct finding *f = finding_add(sink, FINDING_I105,
+		"%llu of %llu tensors are not in the shard that the index names: index and shards are of different saves",
+		(unsigned long long)strays, (unsigned long long)promised);
+	place_file(sink, f, s, stray->index);
+	f->place.path = findings_text(sink, "weight_map[\"%s\"]", findings_escaped(sink, slice_of(stray->tensor)));
+	f->observed = quantity_count((int64_t)(promised - strays));
+	f->expected = quantity_count((int64_t)promised);
+	f->unit = "tensors";
+}
+
 static void run_parts(struct audit_case *c, struct findings *sink, struct coverage *cover)
 {
 	struct state *s = c->current;
@@ -128,7 +205,10 @@ static void run_parts(struct audit_case *c, struct findings *sink, struct covera
 
 	check_layout(c, sink);
 	check_against_previous(c, sink);
-	check_shards(c, sink);
+	if (s->placements.count > 0 && !s->single)
+		check_index(c, sink);
+	else
+		check_shards(c, sink);
 	for (size_t i = 0; i < s->files.count; i++) {
 		const struct state_file *f = &s->files.items[i];
 		if (f->role == FILE_LEFTOVER) {

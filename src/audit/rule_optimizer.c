@@ -39,7 +39,7 @@ static void run_moments(struct audit_case *c, struct findings *sink, struct cove
 		broken_finding(c, sink, &m, findings_text(sink,
 			"%llu of %llu elements of the first moments are too large for their second moments (%llu parameters)",
 			(unsigned long long)m.broken, (unsigned long long)m.elements, (unsigned long long)m.broken_tensors),
-			"the two moments are not a pair: one was reset, swapped, or belongs to other betas", "m squared, at the most C v");
+			"the two moments are not a pair: one was reset, swapped, or belongs to other betas", "in m squared, at the most");
 	cover_moments(cover, "moments", "Adam's moments against each other", &m);
 }
 
@@ -70,7 +70,7 @@ static void run_moments_continue(struct audit_case *c, struct findings *sink, st
 			"beta2 allows in %lld updates (%llu parameters)", (unsigned long long)m.broken,
 			(unsigned long long)m.elements, (long long)steps, (unsigned long long)m.broken_tensors),
 			"the state was made anew, or is of another branch, or of other parameters",
-			"v, at the least beta2^K v of before");
+			"in exp_avg_sq, at the least");
 	cover_moments(cover, name, subject, &m);
 }
 

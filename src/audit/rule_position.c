@@ -129,6 +129,50 @@ static void check_samples(struct audit_case *c, struct findings *sink)
 	f->unit = "samples";
 }
 
+/* Positions that count samples inside one epoch, held against the data set's size. */
+static void check_beyond_end(struct audit_case *c, struct findings *sink)
+{
+	static const char *const sample_counts[] = {"num_samples_yielded", "samples_yielded", "sample_in_epoch",
+		"sampler_position", "position"};
+	struct state *s = c->current;
+	int64_t size;
+
+	if (!state_int(s, FACT_DATASET_SIZE, &size) || size <= 0)
+		return;
+	for (size_t i = 0; i < s->facts.count; i++) {
+		const struct fact *f = &s->facts.items[i];
+		double at;
+		if (f->key != FACT_POSITION || !fact_to_double(f, &at) || at <= (double)size)
+			continue;
+		const char *dot = strrchr(f->path, '.');
+		for (size_t k = 0; k < sizeof sample_counts / sizeof sample_counts[0]; k++) {
+			if (strcmp(dot ? dot + 1 : f->path, sample_counts[k]) != 0)
+				continue;
+			struct finding *found = finding_add(sink, FINDING_P105, "the data position is %s of %lld samples",
+				count_text(sink, at), (long long)size);
+			place_fact(sink, found, s, f);
+			found->observed = quantity_real(at);
+			found->expected = quantity_count(size);
+			found->unit = "samples";
+			found->cause = "the counter was not taken modulo the epoch, or belongs to a larger data set";
+		}
+	}
+}
+
+/* A place in a shuffled order that cannot be made again. */
+static void check_order_saved(struct audit_case *c, struct findings *sink)
+{
+	struct state *s = c->current;
+	bool shuffled = false;
+
+	if (!state_bool(s, FACT_SHUFFLE, &shuffled) || !shuffled || !has_position(s) || state_fact(s, FACT_SEED) ||
+		state_fact(s, FACT_DATA_SEED) || s->streams.count > 0)
+		return;
+	struct finding *f = finding_add(sink, FINDING_P107,
+		"a data position is saved, but neither the seed nor the generator of the shuffled order");
+	place_fact(sink, f, s, state_fact(s, FACT_SHUFFLE));
+}
+
 static void run_position_saved(struct audit_case *c, struct findings *sink, struct coverage *cover)
 {
 	static const char *const name = "position-saved", *const subject = "data position";
@@ -139,6 +183,8 @@ static void run_position_saved(struct audit_case *c, struct findings *sink, stru
 	check_batches(c, sink);
 	check_epoch_fraction(c, sink);
 	check_samples(c, sink);
+	check_beyond_end(c, sink);
+	check_order_saved(c, sink);
 	state_bool(s, FACT_IGNORE_DATA_SKIP, &ignore);
 	state_bool(s, FACT_REPLACEMENT, &replacement);
 	bool placed = epoch_place(s, &done, &length);
@@ -244,9 +290,9 @@ static void run_position_moves(struct audit_case *c, struct findings *sink, stru
 				findings_text(sink, "%s moved backwards, from %s to %s, over %lld steps", what,
 					count_text(sink, x), count_text(sink, y), (long long)steps), f, x, y);
 	}
-	if (compared == 0)
+	/* A framework that counts its position from the step has none that could stand still. */
+	if (compared == 0 && s->profile->position != POSITION_RECOMPUTED)
 		cover_not_checked(cover, "position-moves", "data position since the previous checkpoint",
-			"%s", s->profile->position == POSITION_RECOMPUTED ? s->profile->position_note :
 			"no position is saved in both");
 	else
 		cover_ran(cover, "position-moves", "data position since the previous checkpoint", "positions", compared,

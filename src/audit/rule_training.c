@@ -63,7 +63,7 @@ static void place_optimizer(struct findings *sink, struct finding *f, struct sta
 	}
 	const struct optimizer *o = &s->optimizers.items[0];
 	place_file(sink, f, s, o->file);
-	f->place.path = findings_text(sink, "%s.state[*].step", *o->path ? o->path : "");
+	f->place.path = findings_text(sink, "%s%sstate[*].step", o->path, *o->path ? "." : "");
 }
 
 /* The optimizer's counter and the trainer's step, where one update counts one in both. */
@@ -210,7 +210,7 @@ static void check_cold(struct audit_case *c, struct findings *sink, const struct
 	struct finding *f = finding_add(sink, FINDING_T104,
 		"the optimizer's second moments are all zero at step %lld", (long long)step);
 	place_file(sink, f, s, o->file);
-	f->place.path = findings_text(sink, "%s.state[*].exp_avg_sq", o->path);
+	f->place.path = findings_text(sink, "%s%sstate[*].exp_avg_sq", o->path, *o->path ? "." : "");
 	f->observed = quantity_count((int64_t)zero);
 	f->expected = quantity_count(0);
 	f->unit = "tensors of zeros";
@@ -377,7 +377,7 @@ static void run_optimizer_state(struct audit_case *c, struct findings *sink, str
 			struct finding *f = finding_add(sink, FINDING_T104,
 				"the optimizer's state is empty: none of %llu parameters has moments", (unsigned long long)o->listed);
 			place_file(sink, f, s, o->file);
-			f->place.path = o->path && *o->path ? findings_text(sink, "%s.state", o->path) : ".state";
+			f->place.path = findings_text(sink, "%s%sstate", o->path, *o->path ? "." : "");
 			f->observed = quantity_count(0);
 			f->expected = quantity_count((int64_t)o->listed);
 			f->unit = "parameters";
@@ -633,7 +633,7 @@ static void run_scaler(struct audit_case *c, struct findings *sink, struct cover
 		return;
 	}
 	if (!has) {
-		cover_not_checked(cover, name, subject, "none is saved; none is needed without fp16");
+		cover_ran(cover, name, subject, "scalers", 0, 0, NULL);
 		return;
 	}
 	int64_t steps = 0, interval, before_tracker = 0;
@@ -659,6 +659,42 @@ const struct rule rule_scaler = {
 };
 
 /* ---- weights ---------------------------------------------------------------------------------- */
+
+/*
+ * A file all of whose weights are those of the previous checkpoint, while the others changed: a shard of an
+ * earlier save. Frozen layers may fill a file as well, so this needs an optimizer that trains every weight.
+ */
+static void check_stale_shards(struct audit_case *c, struct findings *sink, int64_t steps)
+{
+	struct state *s = c->current;
+	uint64_t trained = 0, weights = 0;
+
+	for (size_t i = 0; i < s->optimizers.count; i++)
+		trained += s->optimizers.items[i].params.count;
+	for (size_t i = 0; i < s->tensors.count; i++)
+		weights += s->tensors.items[i].role == TENSOR_WEIGHT;
+	if (trained < weights || s->single)
+		return;
+	for (uint32_t i = 0; i < s->files.count; i++) {
+		struct tensor_changes w;
+		if (s->files.items[i].role != FILE_WEIGHTS)
+			continue;
+		if (!tensors_compare_file(c->previous, s, i, &w)) {
+			sink->lost++;
+			return;
+		}
+		if (w.known == 0 || w.same < w.known)
+			continue;
+		struct finding *f = finding_add(sink, FINDING_I105,
+			"the %llu weights in %s are those of %lld steps earlier, while the others changed",
+			(unsigned long long)w.same, findings_escaped(sink, slice_of(s->files.items[i].path)), (long long)steps);
+		place_file(sink, f, s, i);
+		f->place.step_first = f->place.step_last = case_step(c);
+		f->observed = quantity_count((int64_t)w.same);
+		f->unit = "identical weights";
+		f->cause = "the file is of an earlier save";
+	}
+}
 
 static void run_tensors_change(struct audit_case *c, struct findings *sink, struct coverage *cover)
 {
@@ -690,6 +726,8 @@ static void run_tensors_change(struct audit_case *c, struct findings *sink, stru
 		place_file(sink, f, c->current, w.different->file);
 		f->place.path = findings_escaped(sink, slice_of(w.different->name));
 	}
+	if (w.same > 0 && w.same < w.known && steps > 0)
+		check_stale_shards(c, sink, steps);
 	cover_ran(cover, name, subject, "weights", w.known, w.both,
 		w.known < w.both ? "the others are stored without a checksum and were not read, or changed their type" : NULL);
 }
@@ -740,6 +778,66 @@ const struct rule rule_tensor_types = {
 	.run = run_tensor_types,
 };
 
+/* ---- shapes ----------------------------------------------------------------------------------- */
+
+static const struct fact *config_int(const struct state *s, const char *const *names, int64_t *value)
+{
+	for (; *names; names++) {
+		for (size_t i = 0; i < s->facts.count; i++) {
+			const struct fact *f = &s->facts.items[i];
+			if (f->key != FACT_CONFIG || f->type != FACT_INT || f->i <= 0)
+				continue;
+			const char *dot = strrchr(f->path, '.');
+			if (strcmp(dot ? dot + 1 : f->path, *names) == 0) {
+				*value = f->i;
+				return f;
+			}
+		}
+	}
+	return NULL;
+}
+
+static bool has_weight_named(const struct state *s, const char *part)
+{
+	for (size_t i = 0; i < s->tensors.count; i++)
+		if (s->tensors.items[i].role == TENSOR_WEIGHT && strstr(s->tensors.items[i].name, part))
+			return true;
+	return false;
+}
+
+/*
+ * A feed-forward width that is not 4 x hidden: BLOOM's 104B run trained a 58B model for weeks because one
+ * variable kept its old value. Gated layers have other ratios and are told by their weights' names.
+ */
+static void run_shapes(struct audit_case *c, struct findings *sink, struct coverage *cover)
+{
+	static const char *const hidden_names[] = {"hidden_size", "n_embd", "d_model", NULL};
+	static const char *const inner_names[] = {"ffn_hidden_size", "intermediate_size", "n_inner", "d_ff", "ffn_dim", NULL};
+	struct state *s = c->current;
+	int64_t hidden, inner;
+	const struct fact *f = config_int(s, inner_names, &inner);
+
+	if (!f || !config_int(s, hidden_names, &hidden)) {
+		cover_ran(cover, "shapes", "unusual shapes", "ratios", 0, 0, NULL);
+		return;
+	}
+	if (inner != 4 * hidden && !has_weight_named(s, "gate") && !has_weight_named(s, ".w3.")) {
+		struct finding *found = finding_add(sink, FINDING_T110,
+			"the feed-forward width is %s x the hidden size, usual is 4", number_text(sink, (double)inner / (double)hidden));
+		place_fact(sink, found, s, f);
+		found->observed = quantity_count(inner);
+		found->expected = quantity_count(4 * hidden);
+		found->unit = "units";
+	}
+	cover_ran(cover, "shapes", "unusual shapes", "ratios", 1, 1, NULL);
+}
+
+const struct rule rule_shapes = {
+	.name = "shapes",
+	.subject = "unusual shapes",
+	.run = run_shapes,
+};
+
 /* ---- averaged weights ------------------------------------------------------------------------- */
 
 static uint64_t count_role(const struct state *s, enum tensor_role role)
@@ -773,7 +871,7 @@ static void run_averages(struct audit_case *c, struct findings *sink, struct cov
 	if (now == 0) {
 		if (before > 0)
 			averages_finding(c, sink, "the averaged weights (EMA) are no longer saved", 0);
-		cover_not_checked(cover, name, subject, "none are saved");
+		cover_ran(cover, name, subject, "tensors", 0, 0, NULL);
 		return;
 	}
 	if (!tensors_compare(s, TENSOR_EMA, s, TENSOR_WEIGHT, &live)) {

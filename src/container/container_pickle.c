@@ -48,11 +48,10 @@ static int read(struct document *d, struct findings *sink, struct error *e)
 	struct pickle p = {.arena = &d->arena, .limits = d->limits};
 	struct error why = ERROR_INIT;
 	status = pickle_decode(&p, d->bytes, &why);
+	pickle_judge(&p, d->name, sink);
 	if (status < 0) {
-		/* The last opcode of a whole pickle is STOP. */
-		torch_pickle_failed(d, sink, "", bytes[size - 1] != '.', &why, e);
+		torch_pickle_failed(d, sink, "", p.truncated, &why, e);
 	} else {
-		pickle_judge(&p, d->name, sink);
 		d->root = p.root;
 		d->pickle_protocol = p.protocol;
 		if (p.end < size) {

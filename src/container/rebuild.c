@@ -800,50 +800,6 @@ static int make_scalar(struct rebuild *r, struct object *o, struct val *out, str
 	return RP_OK;
 }
 
-/* Bytes under protocols that have none ------------------------------------------------------------- */
-
-/* _codecs.encode(text, 'latin1'): each character is a byte. */
-static int make_encoded(struct rebuild *r, struct object *o, struct val *out, struct error *e)
-{
-	struct slice text = val_slice(val_at(o->args, 0));
-	struct val encoding = val_at(o->args, 1);
-
-	if (val_at(o->args, 0).kind != VAL_TEXT ||
-		!(val_is_text(encoding, "latin1") || val_is_text(encoding, "latin-1")))
-		return RP_OK;
-	char *bytes = arena_alloc(&r->document->arena, text.n);
-	if (!bytes)
-		return no_memory(e);
-	size_t n = 0;
-	for (size_t i = 0; i < text.n; i++) {
-		unsigned char c = (unsigned char)text.p[i];
-		if (c >= 0x80) {
-			unsigned char next = i + 1 < text.n ? (unsigned char)text.p[i + 1] : 0;
-			if ((c != 0xc2 && c != 0xc3) || (next & 0xc0) != 0x80)
-				return RP_OK; /* beyond U+00FF: Python would raise */
-			c = (unsigned char)(c << 6 | (next & 0x3f));
-			i++;
-		}
-		bytes[n++] = (char)c;
-	}
-	*out = val_bytes((struct slice){bytes, n});
-	return RP_OK;
-}
-
-/* bytes(), bytes(b'…'), bytearray(b'…') and, under protocol 2, bytearray(text, 'latin-1') */
-static int make_bytes(struct rebuild *r, struct object *o, struct val *out, struct error *e)
-{
-	struct val first = val_at(o->args, 0);
-
-	if (first.kind == VAL_ABSENT)
-		*out = val_bytes((struct slice){"", 0});
-	else if (first.kind == VAL_BYTES && val_count(o->args) == 1)
-		*out = first;
-	else
-		return make_encoded(r, o, out, e);
-	return RP_OK;
-}
-
 /* The table and the walk --------------------------------------------------------------------------- */
 
 struct recipe {
@@ -861,11 +817,6 @@ static const struct recipe recipes[] = {
 	{"numpy._core.multiarray", "_reconstruct", make_ndarray},
 	{"numpy.core.numeric", "_frombuffer", make_frombuffer},
 	{"numpy._core.numeric", "_frombuffer", make_frombuffer},
-	{"_codecs", "encode", make_encoded},
-	{"__builtin__", "bytes", make_bytes},
-	{"builtins", "bytes", make_bytes},
-	{"__builtin__", "bytearray", make_bytes},
-	{"builtins", "bytearray", make_bytes},
 	{"torch", "Size", make_size},
 	{"torch", "device", make_device},
 	{"torch._utils", "_rebuild_tensor", make_tensor},

@@ -15,6 +15,7 @@
 #define KEY_MAX 64u
 #define NAME_MAX_BYTES 4096u
 #define SMALL_ENTRY 4096u
+#define CLASSES_COMPARED 256u
 
 /* How much of a truncated file's pickle is read to say how long the file should have been. */
 #define SALVAGE_MAX ((uint64_t)64 << 20)
@@ -211,6 +212,30 @@ int torch_pickle_failed(const struct document *d, struct findings *sink, const c
 	return fail(e, why->status, why->offset, "%s%s%s", part, *part ? ": " : "", why->text);
 }
 
+void torch_take_classes(struct document *d, struct pickle *p)
+{
+	if (d->classes.count == 0) {
+		array_release(&d->classes);
+		d->classes.items = p->classes.items;
+		d->classes.count = p->classes.count;
+		d->classes.capacity = p->classes.capacity;
+		p->classes.items = NULL;
+		p->classes.count = p->classes.capacity = 0;
+		return;
+	}
+	/* Few kinds, many small pickles: NumPy and torch pickle the same handful again and again. */
+	for (size_t i = 0; i < p->classes.count; i++) {
+		const struct klass *k = p->classes.items[i];
+		bool known = false;
+		for (size_t j = 0; j < d->classes.count && j < CLASSES_COMPARED && !known; j++)
+			known = slice_eq(d->classes.items[j]->module, k->module) &&
+				slice_eq(d->classes.items[j]->name, k->name);
+		struct klass **place = known ? NULL : array_push(&d->classes, UINT32_MAX);
+		if (place)
+			*place = p->classes.items[i];
+	}
+}
+
 /* Salvage ----------------------------------------------------------------------------------------- */
 
 struct salvage {
@@ -335,10 +360,10 @@ static int read_archive(
 		.persistent = rebuild_persistent, .context = r};
 	struct error why = ERROR_INIT;
 	status = pickle_decode(&p, d->bytes, &why);
+	pickle_judge(&p, d->name, sink);
 	if (status < 0) {
 		torch_pickle_failed(d, sink, "data.pkl", false, &why, e);
 	} else {
-		pickle_judge(&p, d->name, sink);
 		d->root = p.root;
 		d->pickle_protocol = p.protocol;
 		torch_take_classes(d, &p);

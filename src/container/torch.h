@@ -25,7 +25,7 @@ int torch_legacy_embedded(
 int torch_pickle_failed(const struct document *d, struct findings *sink, const char *part, bool cut,
 	const struct error *why, struct error *e);
 
-/* Hand the list of classes that a pickle found over to the document. */
+/* Add the classes that a pickle found to the document's list; those of a first pickle are handed over. */
 void torch_take_classes(struct document *d, struct pickle *p);
 
 #endif

@@ -74,7 +74,6 @@ static int find(void *context, struct storage_ref *ref, struct error *e)
 	s->name = ref->key;
 	s->missing = true; /* until its key turns up */
 	*x = (struct expected){s, ref->dtype};
-	s->origin = NULL;
 	if (!names_add(&l->keys, &s->name))
 		return no_memory(e);
 	ref->storage = s;
@@ -87,42 +86,61 @@ static bool is_magic(struct val v)
 	return v.kind == VAL_BIGINT && v.n == 10 && memcmp(v.s, magic_long1.p + 2, 10) == 0;
 }
 
-/*
- * Decode the five pickles that `bytes` begins with. `object` decodes the fourth; the others need only a
- * document's arena. *keys and *end are the fifth and where it ends.
- */
-static int decode_pickles(struct arena *a, const struct limits *limits, struct slice bytes,
-	struct pickle *object, struct val *keys, size_t *end, struct error *e)
-{
-	size_t at = 0;
+/* Five pickles in a row. */
+struct pickles {
+	struct arena *arena;
+	const struct limits *limits;
+	struct findings *judge; /* NULL: only measure */
+	const char *file;
+	struct pickle object;   /* the fourth; arena, limits and base are filled in */
+	struct val keys;        /* the fifth */
+	size_t end;             /* where it ends */
+	bool cut;               /* decoding failed because the bytes end early */
+};
 
+/* Loading runs each of them before it is looked at, so each is judged. */
+static int decode_pickle(struct pickles *q, struct pickle *p, struct slice rest, struct error *e)
+{
+	p->arena = q->arena;
+	p->limits = q->limits;
+	p->base = q->end;
+	int status = pickle_decode(p, rest, e);
+	if (q->judge)
+		pickle_judge(p, q->file, q->judge);
+	q->cut = status < 0 && p->truncated;
+	q->end += status < 0 ? 0 : p->end;
+	return status;
+}
+
+static int decode_pickles(struct pickles *q, struct slice bytes, struct error *e)
+{
 	for (unsigned i = 0; i < PICKLES; i++) {
-		struct pickle plain = {.arena = a, .limits = limits};
-		struct pickle *p = i == PICKLE_OBJECT ? object : &plain;
-		p->base = at;
-		int status = pickle_decode(p, (struct slice){bytes.p + at, bytes.n - at}, e);
-		if (status < 0) {
-			if (p == &plain)
-				pickle_release(&plain);
-			return status;
+		size_t at = q->end;
+		struct slice rest = {bytes.p + at, bytes.n - at};
+		if (i == PICKLE_OBJECT) {
+			int status = decode_pickle(q, &q->object, rest, e);
+			if (status < 0)
+				return status;
+			continue;
 		}
+		struct pickle p = {0};
 		int64_t version;
 		bool good = true;
+		int status = decode_pickle(q, &p, rest, e);
+		pickle_release(&p);
+		if (status < 0)
+			return status;
 		if (i == 0)
-			good = is_magic(p->root);
+			good = is_magic(p.root);
 		else if (i == 1)
-			good = val_to_i64(p->root, &version) && version == PROTOCOL_VERSION;
+			good = val_to_i64(p.root, &version) && version == PROTOCOL_VERSION;
 		else if (i == PICKLE_KEYS)
-			good = p->root.kind == VAL_LIST;
-		*keys = p->root;
-		if (p == &plain)
-			pickle_release(&plain);
+			good = p.root.kind == VAL_LIST;
 		if (!good)
 			return fail(e, RP_E_FORMAT, at,
 				"pickle %u of %u of the torch file is not what it should be", i + 1, PICKLES);
-		at += p->end;
+		q->keys = p.root;
 	}
-	*end = at;
 	return RP_OK;
 }
 
@@ -140,7 +158,6 @@ static int read_pickles(struct document *d, struct slice *bytes, struct error *e
 	while (window < most) {
 		struct error trial = ERROR_INIT;
 		struct arena scratch;
-		struct val keys;
 		char *piece = malloc(window);
 		if (!piece)
 			return no_memory(e);
@@ -150,13 +167,14 @@ static int read_pickles(struct document *d, struct slice *bytes, struct error *e
 			return status;
 		}
 		arena_init(&scratch, d->arena.limit);
-		struct pickle object = {.arena = &scratch, .limits = d->limits};
-		status = decode_pickles(&scratch, d->limits, (struct slice){piece, window}, &object,
-			&keys, &end, &trial);
-		pickle_release(&object);
+		struct pickles q = {.arena = &scratch, .limits = d->limits};
+		status = decode_pickles(&q, (struct slice){piece, window}, &trial);
+		pickle_release(&q.object);
 		arena_release(&scratch);
 		free(piece);
-		if (status == RP_OK)
+		end = status == RP_OK ? q.end : window;
+		/* Whole, or broken in a way that more bytes do not mend. */
+		if (!q.cut)
 			break;
 		window = window > most / 4 ? (size_t)most : window * 4;
 		end = window;
@@ -262,28 +280,27 @@ static void check_missing(struct legacy *l)
 
 /*
  * Decode pickles and storages; `source` is where the storages are. *told: the pickles were whole, and
- * what is wrong behind them has been reported.
+ * what is wrong behind them has been reported. pickle_release(&q->object) in any case.
  */
 static int decode(struct rebuild *r, struct slice bytes, const struct source *source,
-	bool embedded, struct pickle *object, bool *told, struct error *e)
+	bool embedded, struct pickles *q, bool *told, struct error *e)
 {
 	struct document *d = r->document;
 	struct legacy l = {.rebuild = r, .first = (uint32_t)d->storages.count};
 	rebuild_find_fn *outer_find = r->find;
 	void *outer_context = r->context;
-	struct val keys;
-	size_t end = 0;
 
 	names_init(&l.keys);
 	r->find = find;
 	r->context = &l;
-	*object = (struct pickle){
-		.arena = &d->arena, .limits = d->limits, .persistent = rebuild_persistent, .context = r};
-	int status = decode_pickles(&d->arena, d->limits, bytes, object, &keys, &end, e);
+	*q = (struct pickles){
+		.arena = &d->arena, .limits = d->limits, .judge = r->sink, .file = d->name};
+	q->object = (struct pickle){.persistent = rebuild_persistent, .context = r};
+	int status = decode_pickles(q, bytes, e);
 	*told = status == RP_OK;
 	if (status == RP_OK)
 		status = place_storages(
-			&l, source, keys, end, embedded ? (const uint8_t *)bytes.p : NULL, e);
+			&l, source, q->keys, q->end, embedded ? (const uint8_t *)bytes.p : NULL, e);
 	if (status == RP_OK)
 		check_missing(&l);
 	/* What is left of a file that failed has no bytes; the pickle around it may be worth reading. */
@@ -300,56 +317,47 @@ int torch_legacy_embedded(
 	struct rebuild *r, struct slice bytes, struct val *root, struct error *e)
 {
 	struct source source;
-	struct pickle object = {0};
+	struct pickles q;
 	bool told;
 
 	source_from_memory(&source, bytes.p, bytes.n, r->document->name);
-	int status = decode(r, bytes, &source, true, &object, &told, e);
+	int status = decode(r, bytes, &source, true, &q, &told, e);
 	if (status == RP_OK)
-		*root = object.root;
-	pickle_release(&object);
+		*root = q.object.root;
+	torch_take_classes(r->document, &q.object);
+	pickle_release(&q.object);
 	return status;
-}
-
-void torch_take_classes(struct document *d, struct pickle *p)
-{
-	d->classes.items = p->classes.items;
-	d->classes.count = p->classes.count;
-	d->classes.capacity = p->classes.capacity;
-	p->classes.items = NULL;
-	p->classes.count = p->classes.capacity = 0;
 }
 
 static int read(struct document *d, struct findings *sink, struct error *e)
 {
 	struct rebuild r;
 	struct slice bytes;
-	struct pickle object = {0};
-
-	rebuild_init(&r, d, sink);
-	int status = read_pickles(d, &bytes, e);
+	struct pickles q = {0};
 	struct error why = ERROR_INIT;
-	if (status == RP_OK) {
-		bool told = false;
-		status = decode(&r, bytes, &d->source, false, &object, &told, &why);
-		if (told)
-			fail(e, status, why.offset, "%s", why.text);
-		else if (status < 0)
-			torch_pickle_failed(
-				d, sink, "", why.offset >= d->source.size, &why, e);
-	}
+	bool told;
+
+	int status = read_pickles(d, &bytes, e);
+	if (status < 0)
+		return status;
+	rebuild_init(&r, d, sink);
+	status = decode(&r, bytes, &d->source, false, &q, &told, &why);
+	if (status < 0 && told)
+		fail(e, status, why.offset, "%s", why.text);
+	else if (status < 0)
+		status = torch_pickle_failed(
+			d, sink, "", q.cut && bytes.n == d->source.size, &why, e);
 	if (status == RP_OK)
 		status = rebuild_check_storages(&r, e);
 	if (status == RP_OK) {
-		pickle_judge(&object, d->name, sink);
 		d->bytes = bytes;
-		d->pickle_protocol = object.protocol;
-		d->root = object.root;
+		d->pickle_protocol = q.object.protocol;
+		d->root = q.object.root;
 		d->writer = SLICE("torch.save, format before 1.6");
-		torch_take_classes(d, &object);
+		torch_take_classes(d, &q.object);
 		status = rebuild_graph(&r, &d->root, e);
 	}
-	pickle_release(&object);
+	pickle_release(&q.object);
 	rebuild_release(&r);
 	return status;
 }

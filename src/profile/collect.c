@@ -641,6 +641,28 @@ static bool is_weights(struct val v)
 	return tensors > 0 && tensors * 2 > count && dotted * 2 >= tensors;
 }
 
+void collect_index(struct collector *c, struct val v)
+{
+	struct val map = val_get(v, "weight_map"), key;
+	const char *last = NULL;
+
+	for (uint64_t i = 0; i < val_count(map); i++) {
+		struct val file = val_part(map, i, &key);
+		if (key.kind != VAL_TEXT || file.kind != VAL_TEXT)
+			continue;
+		struct placement *p = array_push(&c->state->placements, ROWS_MAX);
+		if (!p) {
+			c->state->no_memory = true;
+			return;
+		}
+		/* Neighbours lie in the same shard: its name is kept once. */
+		if (!last || !slice_is(val_slice(file), last))
+			last = state_text(c->state, val_slice(file));
+		*p = (struct placement){
+			.tensor = state_text(c->state, val_slice(key)), .file = last, .index = c->file};
+	}
+}
+
 /* ---- configuration ---------------------------------------------------------------------------- */
 
 static const struct {

@@ -48,6 +48,9 @@ bool collect_weights(struct collector *c, struct val v, enum tensor_role role);
 /* A random stream by its shape. `name` is the nearest text key, which decides between look-alikes. */
 bool collect_stream(struct collector *c, struct val v, struct slice name, int32_t device);
 
+/* A weight index (model.safetensors.index.json): which shard holds which tensor. */
+void collect_index(struct collector *c, struct val v);
+
 /* Settings: scalars of a dict or object become CONFIG facts, known names typed facts as well. */
 void collect_config(struct collector *c, struct val v);
 

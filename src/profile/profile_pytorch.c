@@ -57,8 +57,10 @@ static void read_part(struct collector *c, enum file_role role)
 		collect_weights(c, c->doc->root, TENSOR_WEIGHT);
 		return;
 	}
-	if (role == FILE_INDEX)
+	if (role == FILE_INDEX) {
+		collect_index(c, c->doc->root);
 		return;
+	}
 	collect_tree(c, c->doc->root);
 }
 

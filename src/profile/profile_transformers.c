@@ -171,6 +171,9 @@ static void read_part(struct collector *c, enum file_role role)
 	case FILE_WEIGHTS:
 		collect_weights(c, root, TENSOR_WEIGHT);
 		break;
+	case FILE_INDEX:
+		collect_index(c, root);
+		break;
 	case FILE_RNG:
 		collect_tree(c, root);
 		break;

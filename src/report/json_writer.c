@@ -186,3 +186,9 @@ void json_null(struct json_writer *w)
 	separate(w);
 	strbuf_add_text(w->out, "null");
 }
+
+void json_raw(struct json_writer *w, const char *json)
+{
+	separate(w);
+	strbuf_add_text(w->out, json);
+}

@@ -35,4 +35,7 @@ void json_double(struct json_writer *w, double v);
 void json_bool(struct json_writer *w, bool v);
 void json_null(struct json_writer *w);
 
+/* A value that is JSON already. */
+void json_raw(struct json_writer *w, const char *json);
+
 #endif

@@ -348,10 +348,13 @@ static size_t add_up_coverage(const struct coverage *coverage, struct covered *l
 	return count;
 }
 
-/* "7 of 8 ranks: rank 3's file is missing", as much of it as is known. */
-static void add_covered(struct strbuf *b, const struct covered *c)
+/*
+ * "7 of 8 ranks: rank 3's file is missing", as much of it as is known. What ran in full needs no numbers
+ * unless they are asked for.
+ */
+static void add_covered(struct strbuf *b, const struct covered *c, bool verbose)
 {
-	if (c->total > 0) {
+	if (c->total > 0 && (verbose || c->status != COVER_RAN)) {
 		text_add_count(b, c->done);
 		strbuf_add_text(b, " of ");
 		text_add_count(b, c->total);
@@ -366,7 +369,7 @@ static void add_covered(struct strbuf *b, const struct covered *c)
 
 /* The entries of one status: subjects of which the same is to be said stand together. */
 static bool show_covered(struct page *p, const char *label, enum cover_status status,
-	struct covered *list, size_t count, struct strbuf *line, struct strbuf *what)
+	struct covered *list, size_t count, bool verbose, struct strbuf *line, struct strbuf *what)
 {
 	struct strbuf other;
 
@@ -375,15 +378,19 @@ static bool show_covered(struct page *p, const char *label, enum cover_status st
 	for (size_t i = 0; i < count; i++) {
 		if (list[i].status != status || list[i].said)
 			continue;
+		/* A rule that found nothing to look at (no loss scaler, one rank) is no news. */
+		if (status == COVER_RAN && list[i].total == 0 && !verbose)
+			continue;
 		strbuf_clear(what);
-		add_covered(what, &list[i]);
+		add_covered(what, &list[i], verbose);
 		add_part(line, "; ");
 		strbuf_add_text(line, list[i].subject);
 		for (size_t j = i + 1; j < count && j - i < NEIGHBOURS; j++) {
-			if (list[j].status != status || list[j].said)
+			if (list[j].status != status || list[j].said ||
+				(status == COVER_RAN && list[j].total == 0 && !verbose))
 				continue;
 			strbuf_clear(&other);
-			add_covered(&other, &list[j]);
+			add_covered(&other, &list[j], verbose);
 			if (!slice_eq(strbuf_slice(&other), strbuf_slice(what)))
 				continue;
 			list[j].said = true;
@@ -405,8 +412,8 @@ static bool show_covered(struct page *p, const char *label, enum cover_status st
 	return true;
 }
 
-static void show_coverage(
-	struct page *p, const struct report *r, struct strbuf *line, struct strbuf *what)
+static void show_coverage(struct page *p, const struct report *r, bool verbose, struct strbuf *line,
+	struct strbuf *what)
 {
 	size_t count = r->coverage.list.count;
 	struct covered *list = calloc(count + 1, sizeof *list);
@@ -416,9 +423,9 @@ static void show_coverage(
 		return;
 	}
 	count = add_up_coverage(&r->coverage, list);
-	bool ran = show_covered(p, "checked", COVER_RAN, list, count, line, what);
-	bool partly = show_covered(p, "partly", COVER_PARTLY, list, count, line, what);
-	bool left = show_covered(p, "not checked", COVER_NOT_CHECKED, list, count, line, what);
+	bool ran = show_covered(p, "checked", COVER_RAN, list, count, verbose, line, what);
+	bool partly = show_covered(p, "partly", COVER_PARTLY, list, count, verbose, line, what);
+	bool left = show_covered(p, "not checked", COVER_NOT_CHECKED, list, count, verbose, line, what);
 	free(list);
 	if (r->has_verdict && !ran && !partly && !left) {
 		page_put(p, STYLE_YELLOW, "  checked      nothing");
@@ -458,7 +465,7 @@ void report_render_text(const struct report *r, const struct render_options *o, 
 		page_flow(&p, 2, STYLE_PLAIN, r->summary);
 		page_line(&p);
 	}
-	show_coverage(&p, r, &a, &b);
+	show_coverage(&p, r, o->verbose, &a, &b);
 	out->failed |= a.failed || b.failed;
 	strbuf_release(&a);
 	strbuf_release(&b);

@@ -49,7 +49,7 @@ static bool same_kind(const struct stream *a, const struct stream *b)
  * The stream of `earlier` for one of `later`: the same path, or the only one of its kind. Streams are sorted
  * by kind, so those of one kind lie together: O(log n) and their number.
  */
-static const struct stream *partner(const struct state *earlier, const struct stream *of)
+static const struct stream *find_partner(const struct state *earlier, const struct stream *of)
 {
 	const struct stream *all = earlier->streams.items;
 	size_t low = 0, high = earlier->streams.count;
@@ -66,6 +66,18 @@ static const struct stream *partner(const struct state *earlier, const struct st
 		if (strcmp(all[low + count].path, of->path) == 0)
 			return &all[low + count];
 	return count == 1 ? &all[low] : NULL;
+}
+
+/* What one process saved without a rank continues what rank 0 saved, and the other way round. */
+static const struct stream *partner(const struct state *earlier, const struct stream *of)
+{
+	const struct stream *found = find_partner(earlier, of);
+	struct stream other = *of;
+
+	if (found || of->rank > 0)
+		return found;
+	other.rank = of->rank == NO_RANK ? 0 : NO_RANK;
+	return find_partner(earlier, &other);
 }
 
 /* Ask for all pairs first: one walk from each start then serves every pair that it meets. */
@@ -169,14 +181,18 @@ static int compare_names(const void *pa, const void *pb)
 	return order;
 }
 
-/* The tensors of one role by name, in an array of `*count` that the caller frees; NULL without memory. */
-static const struct state_tensor **by_name(const struct state *s, enum tensor_role role, size_t *count)
+/*
+ * The tensors of one role (and of one file, if not NO_FILE) by name, in an array of `*count` that the caller
+ * frees; NULL without memory.
+ */
+static const struct state_tensor **by_name(const struct state *s, enum tensor_role role, uint32_t file,
+	size_t *count)
 {
 	const struct state_tensor **list = calloc(s->tensors.count + 1, sizeof *list);
 
 	*count = 0;
 	for (size_t i = 0; list && i < s->tensors.count; i++)
-		if (s->tensors.items[i].role == role)
+		if (s->tensors.items[i].role == role && (file == NO_FILE || s->tensors.items[i].file == file))
 			list[(*count)++] = &s->tensors.items[i];
 	if (list && *count > 1)
 		qsort(list, *count, sizeof *list, compare_names);
@@ -208,11 +224,12 @@ static void compare_pair(struct tensor_changes *w, const struct state *earlier, 
 		w->different = y;
 }
 
-bool tensors_compare(const struct state *earlier, enum tensor_role role, const struct state *later,
-	enum tensor_role later_role, struct tensor_changes *w)
+static bool compare_all(const struct state *earlier, enum tensor_role role, const struct state *later,
+	enum tensor_role later_role, uint32_t later_file, struct tensor_changes *w)
 {
 	size_t na, nb;
-	const struct state_tensor **a = by_name(earlier, role, &na), **b = by_name(later, later_role, &nb);
+	const struct state_tensor **a = by_name(earlier, role, NO_FILE, &na);
+	const struct state_tensor **b = by_name(later, later_role, later_file, &nb);
 
 	*w = (struct tensor_changes){0};
 	for (size_t i = 0, k = 0; a && b && (i < na || k < nb);) {
@@ -228,4 +245,16 @@ bool tensors_compare(const struct state *earlier, enum tensor_role role, const s
 	free(a);
 	free(b);
 	return ok;
+}
+
+bool tensors_compare(const struct state *earlier, enum tensor_role role, const struct state *later,
+	enum tensor_role later_role, struct tensor_changes *w)
+{
+	return compare_all(earlier, role, later, later_role, NO_FILE, w);
+}
+
+bool tensors_compare_file(const struct state *earlier, const struct state *later, uint32_t file,
+	struct tensor_changes *w)
+{
+	return compare_all(earlier, TENSOR_WEIGHT, later, TENSOR_WEIGHT, file, w);
 }

@@ -44,6 +44,10 @@ struct tensor_changes {
 bool tensors_compare(const struct state *earlier, enum tensor_role role, const struct state *later,
 	enum tensor_role later_role, struct tensor_changes *changes);
 
+/* The same for the weights that one file of `later` holds. */
+bool tensors_compare_file(const struct state *earlier, const struct state *later, uint32_t file,
+	struct tensor_changes *changes);
+
 bool tensor_same_shape(const struct state_tensor *a, const struct state_tensor *b);
 
 #endif

@@ -55,6 +55,7 @@ void state_release(struct state *s)
 	array_release(&s->storages);
 	array_release(&s->bodies);
 	array_release(&s->log);
+	array_release(&s->placements);
 	arena_release(&s->arena);
 }
 

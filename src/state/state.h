@@ -163,6 +163,12 @@ struct optimizer {
 	ARRAY(struct opt_param) params; /* those with state */
 };
 
+/* What an index promises: a tensor in a file. */
+struct placement {
+	const char *tensor, *file; /* file: relative to the index's own folder */
+	uint32_t index;            /* the index file that says so */
+};
+
 /* A point of the log that the checkpoint carries: the loss that was logged at a step. */
 struct log_point {
 	int64_t step;
@@ -183,6 +189,7 @@ struct state {
 	ARRAY(struct state_tensor) tensors;
 	ARRAY(struct state_storage) storages;
 	ARRAY(struct rng_state *) bodies;
+	ARRAY(struct placement) placements;
 	ARRAY(struct log_point) log; /* by step, as found in the checkpoint itself */
 	bool on_cuda;      /* weights were saved from a GPU */
 	int32_t world;     /* ranks that the checkpoint itself shows to have existed; 0: not known */

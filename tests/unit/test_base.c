@@ -608,6 +608,7 @@ Suite *suite_base(void)
 {
 	Suite *s = suite_create("base");
 	TCase *t = tcase_create("memory");
+
 	tcase_set_timeout(t, 60);
 	tcase_add_test(t, arena_memory_is_zeroed_aligned_and_apart);
 	tcase_add_test(t, an_arena_keeps_its_limit_and_stays_usable);
