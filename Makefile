@@ -141,6 +141,7 @@ $(REPLAY): $B/tests/fuzz/replay.o $(FUZZ_OBJ) $B/libreprise.a
 .PHONY: demo
 DEMO := fixtures/transformers-5.24.0/optimizer-lost/out
 demo: $B/reprise ## build, and judge a shipped pair of real checkpoints in which something is wrong
+	@echo "# A Trainer run was killed after checkpoint-12 and relaunched. Training went on, nothing was said."
 	@echo '$$ reprise verify $(DEMO)'
 	@$B/reprise verify $(DEMO); status=$$?; echo "exit status $$status"; test $$status -eq 1
 
@@ -164,8 +165,14 @@ fuzz: ## fuzz the target FUZZ=pickle for FUZZ_SECONDS=60 (needs clang)
 		$(patsubst %,-dict=%,$(wildcard tests/fuzz/$(FUZZ).dict)) $(FUZZ_ARGS) \
 		build/fuzz/learned/$(FUZZ) tests/fuzz/corpus/$(FUZZ)
 
-.PHONY: check check-unit check-cli check-fixtures check-fuzz
-check: check-unit check-fuzz check-fixtures check-cli ## run all tests that need only Debian packages
+.PHONY: check check-unit check-cli check-fixtures check-fuzz check-readme check-library
+check: check-unit check-fuzz check-fixtures check-cli check-readme check-library ## run all tests that need only Debian packages
+
+check-readme: $B/reprise ## hold the README's examples against what the tool says
+	$(Q)REPRISE=$B/reprise tools/readme-examples --check && mandoc -Tlint -Wwarning man/*.[0-9]
+
+check-library: $B/libreprise.so.$(VERSION) ## hold what the library exports against its header and map
+	$(Q)tests/library.sh $B/libreprise.so.$(VERSION) "$(CC)"
 
 check-unit: $B/unit ## run the unit tests
 	$(Q)$B/unit

@@ -173,42 +173,44 @@ static size_t follow_pointers(struct report *r, const struct subject *s, const s
 
 static void tell(struct report *r, const struct subject *s, const struct contender *k, const struct choice *choice)
 {
-	static const char *const columns[] = {"name", "step", "standing", "mark"};
+	static const char *const columns[] = {"standing", "name", "step", "reason"};
 	struct report_table *t = report_add_table(r, "candidates", NULL, columns, 4);
 	const struct candidates *c = &s->candidates;
 
 	for (size_t i = c->list.count; i-- > 0;) {
-		const struct candidate *x = &c->list.items[i];
-		const char *standing = "complete";
+		const char *standing = "", *reason = NULL;
 		enum cell_tone tone = TONE_PLAIN;
 		switch (k[i].standing) {
 		case STANDING_REJECTED:
-			standing = report_text(r, "rejected: %s", k[i].reason);
+			standing = "rejected";
+			reason = k[i].reason;
 			tone = TONE_BAD;
 			break;
 		case STANDING_DEAD:
-			standing = report_text(r, "dead branch: %s was saved after it", c->list.items[k[i].by].name);
+			standing = "dead branch";
+			reason = report_text(r, "%s was saved after it", c->list.items[k[i].by].name);
 			tone = TONE_DIM;
 			break;
 		case STANDING_UNCLEAR:
-			standing = report_text(r, "another branch than %s; the files' times do not tell which is newer",
+			standing = "unclear";
+			reason = report_text(r, "another branch than %s; the files' times do not tell which is newer",
 				c->list.items[k[i].by].name);
 			tone = TONE_WARNING;
 			break;
 		case STANDING_LIVE:
 			break;
 		}
-		if (i == choice->chosen)
+		if (i == choice->chosen) {
+			standing = "resume from";
 			tone = TONE_GOOD;
-		const char *cells[] = {
-			report_text(r, "%s", x->name),
-			k[i].step >= 0 ? report_text(r, "%lld", (long long)k[i].step) : NULL,
-			standing,
-			i == choice->chosen ? "<- resume from here" : i == choice->previous ? "compared with" : NULL,
-		};
+		} else if (i == choice->previous) {
+			standing = "its predecessor";
+		}
+		const char *cells[] = {standing, report_text(r, "%s", c->list.items[i].name),
+			k[i].step >= 0 ? report_text(r, "%lld", (long long)k[i].step) : NULL, reason};
 		struct quantity values[4] = {{0}};
 		if (k[i].step >= 0)
-			values[1] = quantity_count(k[i].step);
+			values[2] = quantity_count(k[i].step);
 		report_add_row_values(r, t, tone, cells, values);
 	}
 }

@@ -104,7 +104,12 @@ static void compare_facts_table(struct report *r, const struct state *before, co
 {
 	static const char *const columns[] = {"name", "earlier", "later", "change"};
 	struct report_table *t = report_add_table(r, "facts", "counters and settings", columns, 4);
+	struct report_table *same = report_add_table(r, "unchanged", "unchanged settings", columns, 4);
 
+	/* Adding a table may move the first one. */
+	t = same ? same - 1 : NULL;
+	if (same)
+		same->verbose_only = true;
 	for (size_t i = 0; i < after->facts.count; i++) {
 		const struct fact *f = &after->facts.items[i], *was = same_fact(before, f);
 		bool repeated = false;
@@ -116,7 +121,8 @@ static void compare_facts_table(struct report *r, const struct state *before, co
 		/* Parameter groups usually agree; only the first and those that differ are shown. */
 		if (f->group > 0 && was && fact_equal(was, f))
 			continue;
-		add_fact_row(r, t, was, f);
+		bool unchanged = was && fact_equal(was, f) && fact_rows[f->key].flags != 'A';
+		add_fact_row(r, unchanged ? same : t, was, f);
 	}
 	for (size_t i = 0; i < before->facts.count; i++) {
 		const struct fact *f = &before->facts.items[i];

@@ -89,13 +89,9 @@ const char *overview_relation(struct report *r, const struct rng_relation *relat
 				(double)relation->draws / (double)steps);
 		return report_text(r, "advanced by %s", draws(r, relation->draws));
 	case RNG_RESEEDED:
-		return report_text(r, "re-seeded from %llu, then %s", (unsigned long long)relation->seed,
-			draws(r, relation->since_seed));
+		return "re-seeded";
 	case RNG_BEHIND:
-		if (relation->seed_known)
-			return report_text(r, "behind by %s: re-seeded from %llu, then %s", draws(r, relation->draws),
-				(unsigned long long)relation->seed, draws(r, relation->since_seed));
-		return report_text(r, "behind by %s", draws(r, relation->draws));
+		return report_text(r, "%sbehind by %s", relation->seed_known ? "re-seeded, " : "", draws(r, relation->draws));
 	case RNG_UNRELATED:
 		if (relation->searched == UINT64_MAX)
 			return "unrelated";

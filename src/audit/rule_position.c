@@ -40,6 +40,8 @@ static void restart_finding(struct audit_case *c, struct findings *sink, const c
 	place_fact(sink, f, s, where ? where : state_fact(s, FACT_STEP));
 	f->place.step_first = f->place.step_last = case_step(c);
 	f->cause = why;
+	if (where)
+		f->remedy = "Relaunch with ignore_data_skip=False; the Trainer then passes over what was read.";
 	f->observed = quantity_count(0);
 	f->expected = quantity_real(batches);
 	f->unit = "batches into the epoch";

@@ -305,7 +305,11 @@ void fact_print(struct strbuf *b, const struct fact *f)
 {
 	switch ((enum fact_type)f->type) {
 	case FACT_INT:
-		text_add_signed_count(b, f->i);
+		/* Seeds and settings are names, not amounts: their digits are not grouped. */
+		if (*fact_rows[f->key].unit)
+			text_add_signed_count(b, f->i);
+		else
+			strbuf_printf(b, "%lld", (long long)f->i);
 		break;
 	case FACT_REAL:
 		text_add_rounded(b, f->f, 7);
