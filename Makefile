@@ -188,6 +188,17 @@ check-cli: $B/reprise ## run the command line cases
 
 # Everything else --------------------------------------------------------------------------------
 
+BENCHES := $(patsubst bench/%.c,$B/bench/%,$(wildcard bench/*.c))
+
+$(BENCHES): $B/bench/%: bench/%.c $B/libreprise.a
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(ALL_CFLAGS) -Iinclude -Isrc $(ALL_LDFLAGS) -o $@ $< $B/libreprise.a $(LIBS)
+
+.PHONY: bench-pickle
+bench-pickle: $B/bench/pickle ## measure decoding of pickles against Python's
+	$(Q)bench/run.sh $B pickle
+
 .PHONY: clean
 clean: ## remove what was built
 	rm -rf build

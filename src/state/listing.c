@@ -62,15 +62,19 @@ static int add_dir(struct listing *l, const char *path, uint32_t parent, const s
 	return RP_OK;
 }
 
-/* One entry of folder `dir`. What vanished since the folder was read is not there. */
+/* One entry of folder `dir`. What vanished since the folder was read is not there. A folder that may be
+ * read but not searched tells names only; nothing in it can be opened. */
 static int take_entry(struct listing *l, int fd, uint32_t dir, const char *name, const struct limits *limits,
-	struct error *e)
+	bool *hidden, struct error *e)
 {
 	const char *folder = l->dirs.items[dir].path;
 	struct stat st;
 
-	if (fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+	if (fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0) {
+		if (errno != ENOENT)
+			*hidden = true;
 		return RP_OK;
+	}
 	bool link = S_ISLNK(st.st_mode);
 	struct stat target;
 	/* A link to a folder would lead out of the tree, or round in it. */
@@ -90,20 +94,25 @@ static int take_entry(struct listing *l, int fd, uint32_t dir, const char *name,
 static int read_dir(struct listing *l, uint32_t dir, const struct limits *limits, struct error *e)
 {
 	const char *path = l->dirs.items[dir].path;
-	int fd = openat(l->dirfd, *path ? path : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	/* A folder that became a link meanwhile would lead out of the tree. */
+	int fd = openat(l->dirfd, *path ? path : ".", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	int os_error = errno;
 	DIR *stream = fd < 0 ? NULL : fdopendir(fd);
 
 	if (!stream) {
 		if (fd >= 0)
 			close(fd);
-		l->skipped++;
+		l->skipped += fd >= 0 || os_error != ENOENT;
 		return RP_OK;
 	}
 	int status = RP_OK;
+	bool hidden = false;
 	const struct dirent *entry;
-	while (status == RP_OK && (entry = readdir(stream)))
+	while (errno = 0, status == RP_OK && (entry = readdir(stream)))
 		if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
-			status = take_entry(l, fd, dir, entry->d_name, limits, e);
+			status = take_entry(l, fd, dir, entry->d_name, limits, &hidden, e);
+	/* Network file systems can fail in the middle of a folder: then it was not seen whole. */
+	l->skipped += hidden || (status == RP_OK && errno != 0);
 	closedir(stream);
 	return status;
 }
