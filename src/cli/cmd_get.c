@@ -420,7 +420,7 @@ static int answer(struct get *g)
 	struct strbuf out;
 	int status = EXIT_STATUS_FINE;
 
-	if (g->matches.count == 0) {
+	if (g->matches.count == 0 && !g->truncated) {
 		status = EXIT_STATUS_FINDINGS;
 		inside_complain_no_match(g->in, &g->path, o->operands[1]);
 	}
