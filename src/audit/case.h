@@ -23,6 +23,7 @@ struct audit_case {
 	const struct byte_totals *bytes; /* what was streamed of the current one; NULL: metadata only */
 	const struct limits *limits;
 	const char *no_previous;     /* why there is no previous one, for coverage */
+	const char *undecided;       /* why nothing can be said of a resume at all, or NULL */
 	const char *inexact;         /* what an exact resume would need and is not there: the first reason */
 };
 

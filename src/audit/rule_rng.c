@@ -24,8 +24,8 @@ static bool has_file(const struct state *s, enum file_role role)
 	return false;
 }
 
-/* A checkpoint of weights alone: nothing that a resume would continue. */
-static bool weights_only(const struct state *s)
+/* Weights alone, or something else altogether: nothing that a resume would continue. */
+static bool without_resume_state(const struct state *s)
 {
 	return s->optimizers.count == 0 && !state_fact(s, FACT_STEP) && s->streams.count == 0;
 }
@@ -139,10 +139,10 @@ static void run_rng_saved(struct audit_case *c, struct findings *sink, struct co
 	struct state *s = c->current;
 	bool only_model = false;
 
-	if (weights_only(s)) {
-		cover_not_checked(cover, "rng-saved", "random streams saved", "the checkpoint holds weights only");
-		if (!c->inexact)
-			c->inexact = "it holds weights only: there is no resume state to continue from";
+	if (without_resume_state(s)) {
+		cover_not_checked(cover, "rng-saved", "random streams saved", "there is no resume state");
+		c->undecided = s->tensors.count > 0 ? "it holds weights only: there is no resume state to continue from"
+			: "nothing in it is resume state that reprise knows";
 		return;
 	}
 	state_bool(s, FACT_SAVE_ONLY_MODEL, &only_model);

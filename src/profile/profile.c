@@ -103,6 +103,9 @@ int checkpoint_load(struct state *s, const struct candidate *candidate, const st
 			.error_offset = ERROR_NO_OFFSET,
 		};
 		f->rank = rank;
+		/* A file that was named is opened whatever it is called. */
+		if (l->single && f->role == FILE_OTHER)
+			f->role = FILE_WHOLE;
 	}
 	struct collector c = {.state = s, .sink = sink, .limits = limits, .file = NO_FILE, .rank = NO_RANK};
 	strbuf_init(&c.path, PATH_MAX_BYTES);
@@ -131,7 +134,10 @@ int checkpoint_load(struct state *s, const struct candidate *candidate, const st
 	state_finish(s);
 	if (s->no_memory)
 		return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "the memory limit was reached while reading it");
-	if (wanted > 0 && read == 0)
+	if (wanted == 0)
+		return fail(e, RP_E_NOT_FOUND, ERROR_NO_OFFSET, "none of its %zu files is one that reprise reads",
+			candidate->file_count);
+	if (read == 0)
 		return fail(e, RP_E_FORMAT, s->files.items[failed].error_offset, "%s",
 			s->files.items[failed].error);
 	return RP_OK;
