@@ -66,6 +66,22 @@ static void place_optimizer(struct findings *sink, struct finding *f, struct sta
 	f->place.path = findings_text(sink, "%s%sstate[*].step", o->path, *o->path ? "." : "");
 }
 
+/* The updates of each optimizer, added up. */
+static double updates_of_all(const struct state *s)
+{
+	double sum = 0;
+
+	for (size_t i = 0; i < s->optimizers.count; i++) {
+		const struct optimizer *o = &s->optimizers.items[i];
+		double most = 0;
+		for (size_t k = 0; k < o->params.count; k++)
+			if (o->params.items[k].has_step && o->params.items[k].step > most)
+				most = o->params.items[k].step;
+		sum += most;
+	}
+	return sum;
+}
+
 /* The optimizer's counter and the trainer's step, where one update counts one in both. */
 static void check_counter(struct audit_case *c, struct findings *sink, double updates, int64_t step)
 {
@@ -84,6 +100,9 @@ static void check_counter(struct audit_case *c, struct findings *sink, double up
 		return;
 	if (!strict && updates > 0 && step > 0 &&
 		(known_factor(s, (double)step / updates) || known_factor(s, updates / (double)step)))
+		return;
+	/* With several optimizers the step may count the updates of all. */
+	if (!strict && s->optimizers.count > 1 && updates_of_all(s) == (double)step)
 		return;
 	double difference = updates - (double)step;
 	bool scaled = state_fact(s, FACT_SCALE) != NULL;
@@ -523,6 +542,9 @@ static bool schedule_moves(struct audit_case *c, struct findings *sink, int64_t 
 /* Whether a schedule may count in a unit that divides the step: batches, processes, or what is not known. */
 static bool steps_of_its_own(const struct state *s, int64_t step, int64_t at)
 {
+	/* accelerate advances a prepared schedule once per process. */
+	if (s->world > 1 && at == step * s->world)
+		return true;
 	if (step % at != 0)
 		return false;
 	return !state_fact(s, FACT_ACCUMULATION) || known_factor(s, (double)(step / at));
