@@ -65,6 +65,12 @@ int64_t case_step(const struct audit_case *c);
 bool optimizer_step(const struct state *s, double *out);
 
 /*
+ * Whether a step that went back may count inside an epoch: it is called just "step", no batch is saved beside
+ * it, and a later epoch is running.
+ */
+bool case_new_epoch(const struct audit_case *c);
+
+/*
  * Steps taken from the previous to the current checkpoint, never negative: where the counters started again
  * in between, those since then. False where they are not known.
  */

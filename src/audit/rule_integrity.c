@@ -264,6 +264,9 @@ static void check_name(struct audit_case *c, struct findings *sink)
 	state_int(s, FACT_SAMPLES, &samples);
 	optimizer_step(s, &updates);
 	bool known_unit = s->profile->schedule_counts_steps;
+	for (size_t i = 0; i < s->facts.count; i++)
+		if (s->facts.items[i].key == FACT_COUNTER && s->facts.items[i].type == FACT_INT && s->facts.items[i].i == named)
+			return;
 	/* A script of one's own may count epochs, samples or updates in its names, or save before it counts. */
 	if (!known_unit && (named == epoch || named == epoch + 1 || named == samples || (double)named == updates ||
 		named == step + 1 || named == step - 1))

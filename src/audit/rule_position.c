@@ -151,6 +151,12 @@ static void check_epoch_fraction(struct audit_case *c, struct findings *sink)
 	f->cause = "an epoch's data was started again at an earlier resume, or the batch changed";
 }
 
+/* Whether a count of samples may start again with each epoch: its name does not say that it is of the whole run. */
+static bool counts_inside(const struct fact *f)
+{
+	return f && !strstr(f->path, "consumed") && !strstr(f->path, "global") && !strstr(f->path, "total");
+}
+
 /* Samples a step, held against the batch that the settings give. */
 static void check_samples(struct audit_case *c, struct findings *sink)
 {
@@ -163,6 +169,11 @@ static void check_samples(struct audit_case *c, struct findings *sink)
 	state_int(s, FACT_ACCUMULATION, &accumulation);
 	state_int(s, FACT_WORLD_SIZE, &world);
 	/* What a setting called "batch size" counts is a script's own affair. */
+	/* Samples of the running epoch alone, or a step that itself counts samples. */
+	double epoch;
+	if (samples == step || (counts_inside(state_fact(s, FACT_SAMPLES)) && state_real(s, FACT_EPOCH, &epoch) &&
+		epoch > 0 && (double)samples < (double)step * (double)batch))
+		return;
 	double one = (double)samples / ((double)step * (double)batch);
 	double known[] = {1, (double)accumulation, (double)world, (double)accumulation * (double)world};
 	for (size_t i = 0; i < 4; i++)
@@ -301,17 +312,6 @@ const struct rule rule_position_saved = {
 	.run = run_position_saved,
 };
 
-/* The fact of another state under the same key, rank and path. */
-static const struct fact *same_fact(const struct state *s, const struct fact *of)
-{
-	for (size_t i = 0; i < s->facts.count; i++) {
-		const struct fact *f = &s->facts.items[i];
-		if (f->key == of->key && f->rank == of->rank && f->group == of->group && strcmp(f->path, of->path) == 0)
-			return f;
-	}
-	return NULL;
-}
-
 static void position_finding(struct audit_case *c, struct findings *sink, enum finding_code code,
 	const char *message, const struct fact *f, double before, double after)
 {
@@ -347,12 +347,12 @@ static void run_position_moves(struct audit_case *c, struct findings *sink, stru
 		bool wanted = false;
 		for (size_t k = 0; k < sizeof keys / sizeof keys[0]; k++)
 			wanted |= f->key == keys[k];
-		const struct fact *before = wanted ? same_fact(c->previous, f) : NULL;
+		const struct fact *before = wanted ? state_same_fact(c->previous, f) : NULL;
 		double x, y;
 		if (!before || !fact_to_double(before, &x) || !fact_to_double(f, &y))
 			continue;
 		compared++;
-		bool total = f->key == FACT_SAMPLES || f->key == FACT_TOKENS;
+		bool total = (f->key == FACT_SAMPLES && (!counts_inside(f) || !epochs || same_epoch)) || f->key == FACT_TOKENS;
 		/* An update takes a batch at the least, so inside one epoch the batches keep up with the steps. */
 		if (f->key == FACT_BATCH_IN_EPOCH && same_epoch && y > x && y - x < (double)steps) {
 			struct finding *found = finding_add(sink, FINDING_P102,
@@ -551,7 +551,7 @@ static void run_config(struct audit_case *c, struct findings *sink, struct cover
 
 	for (size_t i = 0; i < s->facts.count; i++) {
 		const struct fact *after = &s->facts.items[i];
-		const struct fact *before = after->key == FACT_CONFIG ? same_fact(c->previous, after) : NULL;
+		const struct fact *before = after->key == FACT_CONFIG ? state_same_fact(c->previous, after) : NULL;
 		if (!before)
 			continue;
 		compared++;

@@ -381,6 +381,19 @@ static void behind_finding(struct audit_case *c, struct findings *sink, size_t a
 	f->meaning = "numbers that were drawn before the previous checkpoint are drawn again";
 }
 
+/* Seeds that go with the epoch or the step ("seed + epoch"): the script seeds again and again on purpose. */
+static bool seeded_by_plan(const struct audit_case *c, uint64_t before, uint64_t after)
+{
+	static const enum fact_key keys[] = {FACT_EPOCH, FACT_STEP};
+	int64_t x, y;
+
+	for (size_t i = 0; i < 2; i++)
+		if (state_int(c->previous, keys[i], &x) && state_int(c->current, keys[i], &y) && y > x &&
+			after - before == (uint64_t)y - (uint64_t)x)
+			return true;
+	return false;
+}
+
 static void reseeded_finding(struct audit_case *c, struct findings *sink, size_t at)
 {
 	const struct stream_pair *p = &c->streams.list.items[at];
@@ -393,6 +406,11 @@ static void reseeded_finding(struct audit_case *c, struct findings *sink, size_t
 	if (p->earlier->body->has_seed)
 		f->expected = quantity_text(findings_text(sink, "seed %llu", (unsigned long long)p->earlier->body->seed));
 	f->meaning = "the resumed run drew other random numbers than the saved state would have given";
+	if (r->earlier_seed_known && seeded_by_plan(c, r->earlier_seed, r->seed)) {
+		f->severity = SEVERITY_INFO;
+		f->cause = "the seed went on with the epoch or the step: the script seeds itself again";
+		f->meaning = "the numbers follow from the seed alone, and a resume between two seedings needs the saved state";
+	}
 }
 
 /* The relation that the same stream had one checkpoint earlier, or NULL. */

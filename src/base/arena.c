@@ -1,16 +1,27 @@
 /* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
 #include "base/arena.h"
 
+#include <errno.h>
 #include <stdalign.h>
 #include <stdarg.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 
 #include "base/size.h"
 
 #define FIRST_BLOCK 4096u
-#define LARGEST_BLOCK (1u << 20)
+#define LARGEST_BLOCK (16u << 20)
+
+/* Objects from here on have a block of their own. */
+#define LARGE_OBJECT (256u << 10)
+
+/* Blocks of this size hold at least one huge page, wherever they begin. */
+#define HUGE_FROM (4u << 20)
+#define PAGE_BYTES 4096u
 
 struct arena_block {
 	struct arena_block *previous;
@@ -36,13 +47,24 @@ void arena_release(struct arena *a)
 	a->held = 0;
 }
 
+void arena_prefer_huge_pages(void *block, size_t size)
+{
+	uintptr_t from = ((uintptr_t)block + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
+	uintptr_t to = ((uintptr_t)block + size) / PAGE_BYTES * PAGE_BYTES;
+	int saved = errno;
+
+	if (size >= HUGE_FROM)
+		madvise((void *)from, to - from, MADV_HUGEPAGE);
+	errno = saved;
+}
+
 /*
- * Blocks double up to 1 MiB, so that a small document costs one page and a large one few mallocs. A large
- * object has a block of its own, of its own size.
+ * Blocks double up to 16 MiB, so that a small document costs one page and a large one few mallocs.
+ * A large object has a block of its own, of its own size.
  */
 static struct arena_block *grow(struct arena *a, size_t size)
 {
-	bool large = size > LARGEST_BLOCK / 4;
+	bool large = size > LARGE_OBJECT;
 	size_t wanted = a->last ? a->last->size * 2 : FIRST_BLOCK;
 
 	if (wanted > LARGEST_BLOCK)
@@ -59,6 +81,7 @@ static struct arena_block *grow(struct arena *a, size_t size)
 	struct arena_block *block = calloc(1, whole);
 	if (!block)
 		return NULL;
+	arena_prefer_huge_pages(block, whole);
 	block->size = wanted;
 	a->held += whole;
 	/* It goes below the current block, which may still have room. */

@@ -36,6 +36,12 @@ char *arena_strdup(struct arena *a, struct slice text);
 /* A formatted, NUL-terminated string; NULL when memory runs out. */
 char *arena_printf(struct arena *a, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/*
+ * Ask for huge pages where a new block is large enough: a large document fills hundreds of megabytes, and
+ * half of the time would go into their page faults. The arena does so by itself. The kernel may say no.
+ */
+void arena_prefer_huge_pages(void *block, size_t size);
+
 #define arena_new(a, type) ((type *)arena_alloc((a), sizeof(type)))
 
 #endif

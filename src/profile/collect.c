@@ -524,6 +524,7 @@ static const char *schedule_name(struct val v)
 		{"lr_lambdas", "LambdaLR"},
 		{"_schedulers", "SequentialLR"},
 		{"_schedule_phases", "OneCycleLR"},
+		{"step_ratio", "CyclicLR"},
 		{"T_max", "CosineAnnealingLR"},
 		{"T_0", "CosineAnnealingWarmRestarts"},
 		{"milestones", "MultiStepLR"},
@@ -1002,6 +1003,95 @@ static void derive_epoch_length(struct state *s, struct origin derived)
 	state_add_int(s, FACT_STEPS_PER_EPOCH, NO_GROUP, size / total, derived);
 }
 
+static const char *path_end(const char *path)
+{
+	const char *dot = strrchr(path, '.');
+	return dot ? dot + 1 : path;
+}
+
+static bool optimizer_has_step(const struct state *s, double step)
+{
+	for (size_t i = 0; i < s->optimizers.count; i++) {
+		const struct optimizer *o = &s->optimizers.items[i];
+		for (size_t k = 0; k < o->params.count; k++)
+			if (o->params.items[k].has_step && o->params.items[k].step == step)
+				return true;
+	}
+	return false;
+}
+
+/* How surely a counter of this name is the one of updates over the whole run: the order in `counters`. */
+static unsigned step_rank(const struct state *s, const struct fact *f)
+{
+	const char *name = path_end(f->path);
+	double value = 0;
+
+	/* What the optimizer itself has counted needs no name. */
+	if (fact_to_double(f, &value) && optimizer_has_step(s, value))
+		return 0;
+	for (unsigned i = 0; i < COUNT(counters); i++)
+		if (strcmp(name, counters[i].name) == 0)
+			return strcmp(name, "step") == 0 || strcmp(name, "steps") == 0 ? COUNT(counters) : 1 + i;
+	return COUNT(counters) + 1;
+}
+
+/* A file of random streams may count its own saves or calls (accelerate writes a "step" into random_states_0.pkl). */
+static bool beside_streams_only(const struct state *s, uint32_t file)
+{
+	bool streams = false;
+
+	for (size_t i = 0; i < s->streams.count; i++)
+		streams |= s->streams.items[i].file == file;
+	for (size_t i = 0; i < s->optimizers.count; i++)
+		if (s->optimizers.items[i].file == file)
+			return false;
+	for (size_t i = 0; i < s->tensors.count; i++)
+		if (s->tensors.items[i].file == file && s->tensors.items[i].role == TENSOR_WEIGHT)
+			return false;
+	return streams && s->optimizers.count > 0;
+}
+
+/*
+ * Of several counters called a step, one is the step: what the optimizer counted, else the surest name. The
+ * others are counters in units of their own; one that is just "step" beside an epoch counts inside it.
+ */
+static void settle_step(struct state *s)
+{
+	const struct fact *best = NULL;
+	bool batch = state_fact(s, FACT_BATCH_IN_EPOCH) != NULL, epochs = state_fact(s, FACT_EPOCH) != NULL;
+	double most = 0;
+
+	for (size_t i = 0; i < s->optimizers.count; i++)
+		for (size_t k = 0; k < s->optimizers.items[i].params.count; k++)
+			if (s->optimizers.items[i].params.items[k].step > most)
+				most = s->optimizers.items[i].params.items[k].step;
+	for (size_t i = 0; i < s->facts.count; i++) {
+		const struct fact *f = &s->facts.items[i];
+		if (f->key == FACT_STEP && f->how == HOW_READ && (!best || step_rank(s, f) < step_rank(s, best)))
+			best = f;
+	}
+	if (!best)
+		return;
+	const char *path = best->path;
+	unsigned rank = step_rank(s, best);
+	double step = 0, own;
+	fact_to_double(best, &step);
+	/* One that the optimizer has passed, with an epoch running: it started again with the epoch. */
+	bool inside = rank == COUNT(counters) && epochs && !batch && most > step && !state_fact(s, FACT_ACCUMULATION);
+	for (size_t i = 0; i < s->facts.count; i++) {
+		struct fact *f = &s->facts.items[i];
+		if (f->key != FACT_STEP || f->how != HOW_READ || !fact_to_double(f, &own))
+			continue;
+		bool plain = strcmp(path_end(f->path), "step") == 0 || strcmp(path_end(f->path), "steps") == 0;
+		if (rank > 0 && most > 0 && f->file != NO_FILE && beside_streams_only(s, f->file))
+			f->key = FACT_COUNTER;
+		else if (inside || (strcmp(f->path, path) != 0 && plain && epochs && !batch && own < step))
+			f->key = FACT_BATCH_IN_EPOCH;
+		else if (strcmp(f->path, path) != 0)
+			f->key = FACT_COUNTER;
+	}
+}
+
 void collect_totals(struct collector *c)
 {
 	struct state *s = c->state;
@@ -1022,6 +1112,8 @@ void collect_totals(struct collector *c)
 		parameters += t->numel;
 	}
 	free(counted);
+	if (!s->profile->optimizer_counts_steps)
+		settle_step(s);
 	derive_epoch_length(s, derived);
 	if (parameters > 0)
 		state_add_int(s, FACT_PARAMETERS, NO_GROUP, (int64_t)parameters, derived);
