@@ -341,7 +341,10 @@ static void run_position_moves(struct audit_case *c, struct findings *sink, stru
 	bool same_epoch = epochs && floor(epoch_before) == floor(epoch_after);
 	/* After whole epochs the same place in the epoch is right; where an epoch's length is not known it may be. */
 	int64_t length;
-	bool whole_epochs = !state_int(s, FACT_STEPS_PER_EPOCH, &length) || length <= 0 || steps % length == 0;
+	bool ended = false, ended_before = false;
+	state_bool(s, FACT_EPOCH_END, &ended);
+	state_bool(c->previous, FACT_EPOCH_END, &ended_before);
+	bool whole_epochs = (ended && ended_before) || !state_int(s, FACT_STEPS_PER_EPOCH, &length) || length <= 0 || steps % length == 0;
 	for (size_t i = 0; i < s->facts.count; i++) {
 		const struct fact *f = &s->facts.items[i];
 		bool wanted = false;

@@ -157,6 +157,11 @@ static bool words_of(struct val sequence, uint64_t count, uint32_t *out)
 
 static void add_stream(struct collector *c, const struct rng_state *state, const char *owner, int32_t device)
 {
+	/* A worker process begins its streams anew with every epoch: they continue nothing. */
+	struct slice path = strbuf_slice(&c->path);
+	if (c->in_loader && (slice_find(path, SLICE("rng_states")) != SIZE_MAX ||
+		slice_find(path, SLICE("_worker_snapshots")) != SIZE_MAX))
+		return;
 	if (c->in_loader && strcmp(owner, "generator") != 0)
 		owner = state_printf(c->state, "loader %s", owner);
 	state_add_stream(c->state, state, owner, device, collect_origin(c));

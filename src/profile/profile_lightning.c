@@ -95,15 +95,28 @@ static void derive_lengths(struct collector *c, struct val fit, struct val batch
 	struct val steps = step_progress(fit);
 	int64_t batch = progress_count(batches, "current", "processed"), batch_all = progress_count(batches, "total", "processed");
 	int64_t step = progress_count(steps, "current", "completed"), step_all = progress_count(steps, "total", "completed");
-	int64_t epoch = progress_count(val_get(fit, "epoch_progress"), "current", "processed"), stepped;
+	int64_t epoch = progress_count(val_get(fit, "epoch_progress"), "current", "completed"), stepped;
 
 	if (batch < 0 || batch_all < batch || step < 0 || step_all < step || step_all == 0)
 		return;
 	int64_t whole = step_all - step;
-	if (epoch > 0 && whole > 0 && whole % epoch == 0)
-		derive(c, FACT_STEPS_PER_EPOCH, whole / epoch);
-	else if (epoch == 0 && last && step > 0)
+	if (last && step > 0)
 		derive(c, FACT_STEPS_PER_EPOCH, step);
+	else if (epoch > 0 && whole > 0 && whole % epoch == 0)
+		derive(c, FACT_STEPS_PER_EPOCH, whole / epoch);
+	if (last && epoch > 0 && batch > 0 && batch <= INT32_MAX && epoch <= INT32_MAX && batch_all - batch != epoch * batch) {
+		struct finding *f = finding_add(c->sink, FINDING_P102,
+			"%lld batches in %lld earlier epoch%s, this one has %lld", (long long)(batch_all - batch),
+			(long long)epoch, epoch == 1 ? "" : "s", (long long)batch);
+		f->severity = SEVERITY_WARNING;
+		f->place.file = findings_text(c->sink, "%s", state_whole_path(c->state, c->file));
+		f->place.path = findings_escaped(c->sink, strbuf_slice(&c->path));
+		f->observed = quantity_count(batch_all - batch);
+		f->expected = quantity_count(epoch * batch);
+		f->unit = "batches";
+		f->cause = "a resume trained batches twice or passed over some, or the loader's length changed; without a "
+			"validation loop Lightning 2.6 trains one batch too many after a resume from an epoch's end";
+	}
 	bool just_stepped = !val_to_i64(val_dig(fit, "epoch_loop.state_dict", "_batches_that_stepped", NULL), &stepped) ||
 		stepped < step_all || last;
 	if (step > 0 && batch >= step && batch % step == 0 && just_stepped)
@@ -235,8 +248,8 @@ const struct profile profile_lightning = {
 	.launch_folder = "version_",
 	.position = POSITION_RESTARTS,
 	.position_note = "restarts a plain DataLoader's epoch on a resume",
-	.position_remedy = "Use torchdata's StatefulDataLoader (Lightning 2.2 or later), or skip the batches by hand; "
-		"then verify the next checkpoint again.",
+	.position_remedy = "Use torchdata's StatefulDataLoader (Lightning 2.2 or later), PL_FAULT_TOLERANT_TRAINING=1 "
+		"(1.5 to 1.9), or skip the batches by hand; then verify the next checkpoint again.",
 	.position_of_one_rank = true,
 	.host_ranks = RANKS_FREE,
 	.device_ranks = RANKS_FREE,
