@@ -89,6 +89,34 @@ static void place_optimizer(struct findings *sink, struct finding *f, struct sta
 	f->place.path = findings_text(sink, "%s%sstate[*].step", o->path, *o->path ? "." : "");
 }
 
+/* The updates of each optimizer, added up. */
+static double updates_of_all(const struct state *s)
+{
+	double sum = 0;
+
+	for (size_t i = 0; i < s->optimizers.count; i++) {
+		const struct optimizer *o = &s->optimizers.items[i];
+		double most = 0;
+		for (size_t k = 0; k < o->params.count; k++)
+			if (o->params.items[k].has_step && o->params.items[k].step > most)
+				most = o->params.items[k].step;
+		sum += most;
+	}
+	return sum;
+}
+
+/*
+ * The framework's count of the epoch's batches is behind the script's: it started again, with whatever else should
+ * have been loaded.
+ */
+static bool count_restarted(const struct state *s)
+{
+	int64_t counted, batch;
+
+	return state_int(s, FACT_MICRO_STEP, &counted) && state_int(s, FACT_BATCH_IN_EPOCH, &batch) && counted > 0 &&
+		batch - 1 > counted;
+}
+
 /* The optimizer's counter and the trainer's step, where one update counts one in both. */
 static void check_counter(struct audit_case *c, struct findings *sink, double updates, int64_t step)
 {
@@ -108,8 +136,11 @@ static void check_counter(struct audit_case *c, struct findings *sink, double up
 	if (!strict && updates > 0 && step > 0 &&
 		(known_factor(s, (double)step, updates) || known_factor(s, updates, (double)step)))
 		return;
+	/* With several optimizers the step may count the updates of all. */
+	if (!strict && s->optimizers.count > 1 && updates_of_all(s) == (double)step)
+		return;
 	double difference = updates - (double)step;
-	bool scaled = state_fact(s, FACT_SCALE) != NULL, free = !strict && !state_fact(s, FACT_ACCUMULATION);
+	bool scaled = state_fact(s, FACT_SCALE) != NULL, free = !strict && !state_fact(s, FACT_ACCUMULATION) && !count_restarted(s);
 	double gained = had ? updates - before : 0, passed = had ? (double)(step - step_before) : 0;
 	/* Several updates a step (a critic's, those of a rollout) were done before the previous checkpoint as well. */
 	if (free && had && before > (double)step_before && passed > 0 && gained > passed)
@@ -584,6 +615,9 @@ static bool schedule_moves(struct audit_case *c, struct findings *sink, int64_t 
 /* Whether a schedule may count in a unit that divides the step: batches, processes, or what is not known. */
 static bool steps_of_its_own(const struct state *s, int64_t step, int64_t at)
 {
+	/* accelerate advances a prepared schedule once per process. */
+	if (s->world > 1 && at == step * s->world)
+		return true;
 	if (step % at != 0)
 		return false;
 	return !state_fact(s, FACT_ACCUMULATION) || known_factor(s, (double)step, (double)at);
@@ -641,6 +675,35 @@ static uint64_t check_rates(struct audit_case *c, struct findings *sink)
 	return rates;
 }
 
+/* Whether a missing file of this role is said by the rule for parts. */
+static bool promises(const struct state *s, enum file_role role)
+{
+	for (const struct part *p = s->profile->parts; p && p->name; p++)
+		if (p->role == role)
+			return true;
+	return false;
+}
+
+/* The rates were moved by a schedule that is not saved. */
+static void check_unsaved(struct audit_case *c, struct findings *sink)
+{
+	struct state *s = c->current;
+
+	for (size_t i = 0; i < s->facts.count; i++) {
+		const struct fact *rate = &s->facts.items[i];
+		const struct fact *initial = rate->key == FACT_LR ? state_group_fact(s, FACT_INITIAL_LR, rate->group) : NULL;
+		double x, y;
+		if (!fact_to_double(initial, &x) || !fact_to_double(rate, &y) || x == y)
+			continue;
+		struct finding *f = finding_add(sink, FINDING_T101, "no learning rate schedule is saved, and one was in use: "
+			"the rate is %s, it scales %s", number_text(sink, y), number_text(sink, x));
+		f->severity = SEVERITY_WARNING;
+		place_fact(sink, f, s, rate);
+		f->meaning = "the schedule starts again with its first step at a resume, unless the script sets it";
+		return;
+	}
+}
+
 static void run_schedule(struct audit_case *c, struct findings *sink, struct coverage *cover)
 {
 	static const char *const name = "schedule", *const subject = "learning rate schedule";
@@ -653,6 +716,8 @@ static void run_schedule(struct audit_case *c, struct findings *sink, struct cov
 		if (c->previous && state_fact(c->previous, FACT_SCHEDULE_STEP) && !(s->profile->parts && !s->single)) {
 			struct finding *f = finding_add(sink, FINDING_T101, "the learning rate schedule is no longer saved");
 			place_file(sink, f, s, NO_FILE);
+		} else if (!promises(s, FILE_SCHEDULER)) {
+			check_unsaved(c, sink);
 		}
 		cover_not_checked(cover, name, subject, "no schedule is saved");
 		return;

@@ -157,6 +157,13 @@ static bool words_of(struct val sequence, uint64_t count, uint32_t *out)
 
 static void add_stream(struct collector *c, const struct rng_state *state, const char *owner, int32_t device)
 {
+	/* A worker process begins its streams anew with every epoch: they continue nothing. */
+	struct slice path = strbuf_slice(&c->path);
+	if (c->in_loader && (slice_find(path, SLICE("rng_states")) != SIZE_MAX ||
+		slice_find(path, SLICE("_worker_snapshots")) != SIZE_MAX))
+		return;
+	if (c->in_loader && strcmp(owner, "generator") != 0)
+		owner = state_printf(c->state, "loader %s", owner);
 	state_add_stream(c->state, state, owner, device, collect_origin(c));
 }
 
@@ -336,7 +343,7 @@ static bool take_torch(struct collector *c, struct val v, struct slice name, int
 		bad_stream(c, what, &e);
 		return true;
 	}
-	bool private = contains(name, "generator") || contains(strbuf_slice(&c->path), "sampler") ||
+	bool private = c->in_loader || contains(name, "generator") || contains(strbuf_slice(&c->path), "sampler") ||
 		contains(strbuf_slice(&c->path), "loader");
 	const char *owner = cpu ? (private ? "generator" : "torch cpu") : cuda ? "cuda" : "mps";
 	add_stream(c, &state, owner, cpu ? -1 : device);
@@ -825,7 +832,7 @@ static bool take_key(struct collector *c, struct val key, struct val part, const
 		return false;
 	struct slice name = val_slice(key);
 	double number;
-	if (at->depth <= 2 && collect_number(c, part, &number)) {
+	if (!c->only_data && at->depth <= 2 && collect_number(c, part, &number)) {
 		for (size_t i = 0; i < COUNT(counters); i++)
 			if (slice_is(name, counters[i].name))
 				collect_fact(c, counters[i].key, NO_GROUP, part);
@@ -835,6 +842,8 @@ static bool take_key(struct collector *c, struct val key, struct val part, const
 	}
 	if (name_in(name, positions, COUNT(positions)) && collect_number(c, part, &number))
 		collect_fact(c, FACT_POSITION, NO_GROUP, part);
+	if (c->only_data)
+		return false;
 	if (at->depth <= 2 && slice_is(name, "ema_updates"))
 		collect_fact(c, FACT_EMA_UPDATES, NO_GROUP, part);
 	if (at->depth <= 2 && (part.kind == VAL_DICT || part.kind == VAL_OBJECT) &&
@@ -845,10 +854,61 @@ static bool take_key(struct collector *c, struct val key, struct val part, const
 	return false;
 }
 
+static void walk(struct collector *c, struct val v, const struct place_above *up);
+
+static bool has(struct val v, const char *name)
+{
+	return val_get(v, name).kind != VAL_ABSENT;
+}
+
+/* Batches that the loader gave out: with workers it saves a snapshot and the batches since. */
+static void take_loader_position(struct collector *c, struct val v)
+{
+	int64_t step, since, batches;
+
+	if (!val_to_i64(val_dig(v, "_snapshot", "_snapshot_step", NULL), &step) ||
+		!val_to_i64(val_get(v, "_steps_since_snapshot"), &since) || __builtin_add_overflow(step, since, &batches))
+		return;
+	size_t mark = collect_enter_name(c, "_snapshot");
+	collect_enter_name(c, "_snapshot_step");
+	state_add_int(c->state, FACT_POSITION, NO_GROUP, batches, collect_origin(c));
+	collect_leave(c, mark);
+	struct val workers = val_dig(v, "_snapshot", "_main_snapshot", "_num_workers", NULL);
+	if (workers.kind != VAL_INT)
+		return;
+	mark = collect_enter_name(c, "_snapshot");
+	collect_enter_name(c, "_main_snapshot");
+	collect_enter_name(c, "_num_workers");
+	collect_fact(c, FACT_LOADER_WORKERS, NO_GROUP, workers);
+	collect_leave(c, mark);
+}
+
+static bool take_loader(struct collector *c, struct val v, const struct place_above *at)
+{
+	if (v.kind != VAL_DICT || !((has(v, "_snapshot") && has(v, "_steps_since_snapshot")) ||
+		(has(v, "_num_yielded") && has(v, "_sampler_iter_yielded"))))
+		return false;
+	bool in_loader = c->in_loader, only_data = c->only_data;
+	c->in_loader = c->only_data = true;
+	take_loader_position(c, v);
+	/* A validation loader's end is not the epoch's. */
+	struct val finished = val_get(v, "_iterator_finished");
+	struct slice path = strbuf_slice(&c->path);
+	if (finished.kind == VAL_BOOL && !contains(path, "val") && !contains(path, "test"))
+		fact_from(c, FACT_EPOCH_END, NO_GROUP, v, "_iterator_finished");
+	walk(c, v, at);
+	c->in_loader = in_loader;
+	c->only_data = only_data;
+	return true;
+}
+
 static bool take_whole(struct collector *c, struct val v, const struct place_above *at)
 {
-	if (collect_stream(c, v, at->name, at->index) || collect_optimizer(c, v) || collect_schedule(c, v) ||
-		collect_scaler(c, v))
+	if (collect_stream(c, v, at->name, at->index) || take_loader(c, v, at))
+		return true;
+	if (c->only_data)
+		return v.kind == VAL_TENSOR;
+	if (collect_optimizer(c, v) || collect_schedule(c, v) || collect_scaler(c, v))
 		return true;
 	if (v.kind == VAL_TENSOR) {
 		collect_tensor(c, strbuf_text(&c->path), TENSOR_OTHER, v.tensor);
@@ -889,6 +949,36 @@ static void walk(struct collector *c, struct val v, const struct place_above *up
 		collect_leave(c, mark);
 		c->rank = rank;
 	}
+}
+
+bool collect_loader(struct collector *c, struct val v)
+{
+	struct place_above root = {.index = -1};
+
+	return take_loader(c, v, &root);
+}
+
+void collect_any_loader(struct collector *c, struct val v)
+{
+	size_t before = c->state->facts.count;
+	bool outer = c->in_loader, known = false;
+
+	c->in_loader = true;
+	collect_data(c, v);
+	c->in_loader = outer;
+	for (size_t i = before; i < c->state->facts.count; i++)
+		known = known || c->state->facts.items[i].key == FACT_POSITION;
+	if (!known && val_is_container(v) && val_count(v) > 0)
+		state_add_text(c->state, FACT_POSITION, NO_GROUP, SLICE("saved, of a shape of its own"), collect_origin(c));
+}
+
+void collect_data(struct collector *c, struct val v)
+{
+	bool outer = c->only_data;
+
+	c->only_data = true;
+	collect_tree(c, v);
+	c->only_data = outer;
 }
 
 void collect_tree(struct collector *c, struct val v)

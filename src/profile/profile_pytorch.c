@@ -83,6 +83,7 @@ const struct profile profile_pytorch = {
 	.classify = classify,
 	.read = read_part,
 	.finish = collect_totals,
+	.fallback = true,
 	.position = POSITION_UNKNOWN,
 	.position_note = "the script decides where its data goes on",
 	.host_ranks = RANKS_FREE,
