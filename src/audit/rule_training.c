@@ -323,6 +323,26 @@ static void check_shapes(struct audit_case *c, struct findings *sink, const stru
 	f->cause = "optimizer state is matched to parameters by position, and the positions moved";
 }
 
+/* The one file that holds all weights, in the order of a pickled state_dict; NO_FILE where there is none such. */
+static uint32_t weights_file(const struct state *s, uint64_t *weights)
+{
+	uint32_t file = NO_FILE;
+
+	*weights = 0;
+	for (size_t i = 0; i < s->tensors.count; i++) {
+		const struct state_tensor *t = &s->tensors.items[i];
+		if (t->role != TENSOR_WEIGHT)
+			continue;
+		if (file != NO_FILE && t->file != file)
+			return NO_FILE;
+		file = t->file;
+		(*weights)++;
+	}
+	if (file == NO_FILE || strcmp(s->files.items[file].container->name, "safetensors") == 0)
+		return NO_FILE;
+	return file;
+}
+
 /*
  * One group that lists every weight, in the order of the saved state_dict: then state i belongs to weight i.
  * Only a pickled state_dict keeps that order.
@@ -332,15 +352,14 @@ static void check_order(struct audit_case *c, struct findings *sink, const struc
 	struct state *s = c->current;
 	uint64_t odd = 0, weight = 0, weights = 0;
 	const struct state_tensor *example = NULL, *wanted = NULL;
+	uint32_t file = weights_file(s, &weights);
 
-	for (size_t i = 0; i < s->tensors.count; i++)
-		weights += s->tensors.items[i].role == TENSOR_WEIGHT && s->tensors.items[i].file == o->file;
-	if (!o->adam || weights != o->listed || weights != o->params.count || s->optimizers.count != 1 ||
+	if (file == NO_FILE || !o->adam || weights != o->listed || weights != o->params.count || s->optimizers.count != 1 ||
 		state_group_fact(s, FACT_LR, 1))
 		return;
 	for (size_t i = 0; i < s->tensors.count; i++) {
 		const struct state_tensor *t = &s->tensors.items[i];
-		if (t->role != TENSOR_WEIGHT || t->file != o->file)
+		if (t->role != TENSOR_WEIGHT)
 			continue;
 		const struct opt_param *p = &o->params.items[weight];
 		if (p->id != (int64_t)weight || p->moment1 == NO_FILE)
