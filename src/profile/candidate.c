@@ -86,6 +86,11 @@ int64_t step_in_name(const char *name)
 			return (int64_t)n.value;
 		/* A name that is only a number, or ends in one before its extension: "model_7000.pt". */
 		bool bare = n.at == 0 || strchr("-_.", text.p[n.at - 1]);
+		/* Both halves of a decimal fraction ("val_loss=0.31") are a measure's. */
+		bool after = n.at > 1 && text.p[n.at - 1] == '.' && isdigit((unsigned char)text.p[n.at - 2]);
+		bool before = n.end + 1 < text.n && text.p[n.end] == '.' && isdigit((unsigned char)text.p[n.end + 1]);
+		if (after || before)
+			continue;
 		/* "00001-of-00003" is a shard. */
 		if (slice_starts((struct slice){text.p + n.end, text.n - n.end}, SLICE("-of-")))
 			continue;

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "profile/profile.h"
+#include "profile/collect.h"
 
 Suite *suite_profile(void);
 
@@ -39,6 +39,8 @@ static const struct {
 	{"step99999999999999999999999", -1, -1},
 	{"resnet50.pth", -1, -1},
 	{"misstep3.pt", -1, -1},
+	{"epoch=9-val_loss=0.31.ckpt", -1, -1},
+	{"model_0.25_7000.pt", 7000, -1},
 };
 
 START_TEST(names_tell_steps_from_ranks_shards_and_epochs)
@@ -54,18 +56,24 @@ static char folder[64];
 static struct limits limits;
 static struct listing listing;
 static struct candidates candidates;
+static struct state state;
+static struct findings findings;
 
 static void setup(void)
 {
 	strcpy(folder, "/tmp/reprise-test-XXXXXX");
 	ck_assert_ptr_nonnull(mkdtemp(folder));
 	limits = limits_default();
+	state_init(&state, &limits);
+	findings_init(&findings);
 }
 
 static void teardown(void)
 {
 	char command[128];
 
+	state_release(&state);
+	findings_release(&findings);
 	candidates_release(&candidates);
 	listing_close(&listing);
 	snprintf(command, sizeof command, "rm -rf %s", folder);
@@ -173,6 +181,236 @@ START_TEST(an_interrupted_saves_own_name_gives_it_away)
 }
 END_TEST
 
+START_TEST(a_last_file_beside_a_numbered_one_is_a_checkpoint_of_its_own)
+{
+	make("version_0/hparams.yaml", "lr: 1");
+	make("version_0/checkpoints/epoch=0-step=12.ckpt", "x");
+	make("version_0/checkpoints/last.ckpt", "x");
+	ck_assert_int_eq(find(), RP_OK);
+	ck_assert(candidates.root);
+	ck_assert_uint_eq(candidates.list.count, 2);
+	for (size_t i = 0; i < 2; i++) {
+		ck_assert_uint_eq(candidates.list.items[i].file_count, 1);
+		ck_assert_str_eq(candidates.list.items[i].folder, "version_0/checkpoints");
+	}
+	ck_assert_int_eq(candidates.list.items[0].step, -1);
+	ck_assert_int_eq(candidates.list.items[1].step, 12);
+}
+END_TEST
+
+START_TEST(files_of_different_epochs_are_checkpoints_without_a_step)
+{
+	make("epoch=9-val_loss=0.31.ckpt", "x");
+	make("epoch=10-val_loss=0.3.ckpt", "x");
+	ck_assert_int_eq(find(), RP_OK);
+	ck_assert_uint_eq(candidates.list.count, 2);
+	ck_assert_str_eq(candidates.list.items[1].name, "epoch=10-val_loss=0.3.ckpt");
+	ck_assert_int_eq(candidates.list.items[1].step, -1);
+}
+END_TEST
+
+START_TEST(a_model_that_is_called_the_best_beside_its_optimizer_is_no_checkpoint_of_its_own)
+{
+	make("best_model.pt", "x");
+	make("optimizer.pt", "x");
+	ck_assert_int_eq(find(), RP_OK);
+	ck_assert(!candidates.root);
+	ck_assert_uint_eq(candidates.list.items[0].file_count, 2);
+}
+END_TEST
+
+START_TEST(numbered_files_of_a_known_layout_are_its_parts)
+{
+	make("step_16/random_states_0.pkl", "x");
+	make("step_16/custom_checkpoint_0.pkl", "x");
+	make("step_16/custom_checkpoint_1.pkl", "x");
+	ck_assert_int_eq(find(), RP_OK);
+	ck_assert_uint_eq(candidates.list.count, 1);
+	ck_assert_uint_eq(candidates.list.items[0].file_count, 3);
+	ck_assert_str_eq(candidates.list.items[0].profile->name, "accelerate");
+}
+END_TEST
+
+static const struct {
+	const char *path;
+	int64_t launch;
+} launches[] = {
+	{"version_2", 2},
+	{"logs/version_13/checkpoints", 13},
+	{"version_1/version_4", 4},
+	{"version_2b/x", -1},
+	{"conversion_2", -1},
+	{"version_", -1},
+	{"", -1},
+};
+
+START_TEST(launches_are_told_by_the_number_of_their_folder)
+{
+	size_t start = 0, end = 0;
+
+	ck_assert_int_eq(launch_in_path(launches[_i].path, "version_", &start, &end), launches[_i].launch);
+	if (launches[_i].launch >= 0)
+		ck_assert(start < end && end <= strlen(launches[_i].path));
+}
+END_TEST
+
+/* ---- what profiles take; JSON stands in for pickles, since a profile sees decoded values only ---- */
+
+static int load(size_t at)
+{
+	ck_assert_uint_lt(at, candidates.list.count);
+	return checkpoint_load(&state, &candidates.list.items[at], &listing, &limits, &findings, NULL);
+}
+
+#define LOOPS(epoch, batch, batch_all, step, step_all, last, more) \
+	"{\"fit_loop\": {\"epoch_progress\": {\"current\": {\"completed\": " #epoch "}}," \
+	"\"epoch_loop.batch_progress\": {\"total\": {\"processed\": " #batch_all "}, \"current\": {\"processed\": " #batch \
+	", \"completed\": " #batch "}, \"is_last_batch\": " #last "}," \
+	"\"epoch_loop.automatic_optimization.optim_progress\": {\"optimizer\": {\"step\": {\"total\": {\"completed\": " \
+	#step_all "}, \"current\": {\"completed\": " #step "}}}}" more "}}"
+
+#define CHECKPOINT(version, step, loops, more) \
+	"{\"pytorch-lightning_version\": \"" version "\", \"epoch\": 1, \"global_step\": " #step \
+	", \"state_dict\": {}, \"loops\": " loops more "}"
+
+static void load_lightning(const char *text)
+{
+	make("any name.bin", text);
+	ck_assert_int_eq(find(), RP_OK);
+	ck_assert_str_eq(candidates.list.items[0].profile->name, "pytorch");
+	ck_assert_int_eq(load(0), RP_OK);
+	ck_assert_str_eq(state.profile->name, "lightning");
+}
+
+static int64_t fact(enum fact_key key)
+{
+	int64_t value;
+	return state_int(&state, key, &value) ? value : -1;
+}
+
+START_TEST(lightning_is_known_by_its_keys_and_tells_batches_and_accumulation)
+{
+	load_lightning(CHECKPOINT("2.4.0", 12, LOOPS(1, 8, 48, 2, 12, false, ""), ", \"optimizer_states\": []"));
+	ck_assert_str_eq(state_fact_text(&state, FACT_FRAMEWORK_VERSION), "2.4.0");
+	ck_assert_int_eq(fact(FACT_STEP), 12);
+	ck_assert_int_eq(fact(FACT_BATCH_IN_EPOCH), 8);
+	ck_assert_int_eq(fact(FACT_ACCUMULATION), 4);
+	ck_assert_int_eq(fact(FACT_STEPS_PER_EPOCH), 10);
+	ck_assert_ptr_null(state_fact(&state, FACT_POSITION));
+	ck_assert_ptr_null(state_fact(&state, FACT_EPOCH_END));
+	ck_assert_ptr_null(state_fact(&state, FACT_SAVE_ONLY_MODEL));
+	ck_assert_uint_eq(findings.list.count, 0);
+}
+END_TEST
+
+START_TEST(lightning_without_optimizers_saved_the_model_alone)
+{
+	bool only = false;
+
+	load_lightning(CHECKPOINT("2.4.0", 10, LOOPS(0, 10, 10, 10, 10, true, ""), ""));
+	ck_assert(state_bool(&state, FACT_SAVE_ONLY_MODEL, &only) && only);
+	ck_assert(state_bool(&state, FACT_EPOCH_END, &only) && only);
+}
+END_TEST
+
+START_TEST(a_callbacks_counters_are_not_the_trainers)
+{
+	load_lightning(CHECKPOINT("2.4.0", 12, LOOPS(1, 2, 12, 2, 12, false, ""),
+		", \"callbacks\": {\"Mine\": {\"epoch\": 7, \"global_step\": 99, \"batch_size\": 3}}"));
+	ck_assert_int_eq(fact(FACT_STEP), 12);
+	ck_assert_int_eq(fact(FACT_EPOCH), 1);
+	ck_assert_int_eq(fact(FACT_MICRO_BATCH), -1);
+}
+END_TEST
+
+START_TEST(a_loader_state_of_any_shape_is_a_position)
+{
+	load_lightning(CHECKPOINT("2.4.0", 12, LOOPS(1, 2, 12, 2, 12, false,
+		", \"state_dict\": {\"combined_loader\": [{\"shard\": \"a\", \"line\": 17}]}"), ""));
+	ck_assert_ptr_nonnull(state_fact(&state, FACT_POSITION));
+}
+END_TEST
+
+START_TEST(a_validation_loaders_state_is_no_position)
+{
+	load_lightning(CHECKPOINT("1.9.5", 12, LOOPS(1, 2, 12, 2, 12, false,
+		", \"epoch_loop.val_loop.epoch_loop.state_dict\": {\"dataloader_state_dict\": [{\"current_iteration\": 3}]}"), ""));
+	ck_assert_ptr_null(state_fact(&state, FACT_POSITION));
+}
+END_TEST
+
+START_TEST(fault_tolerant_states_are_a_position)
+{
+	load_lightning(CHECKPOINT("1.9.5", 12, LOOPS(1, 2, 12, 2, 12, false,
+		", \"epoch_loop.state_dict\": {\"dataloader_state_dict\": [{\"state\": [{\"sampler_state\": [{\"current_iteration\": 3}]}]}]}"),
+		""));
+	ck_assert_int_eq(fact(FACT_POSITION), 3);
+}
+END_TEST
+
+START_TEST(a_loader_with_workers_is_at_its_snapshot_and_what_came_since)
+{
+	load_lightning(CHECKPOINT("2.6.0", 12, LOOPS(1, 7, 12, 7, 12, false,
+		", \"state_dict\": {\"combined_loader\": [{\"_snapshot\": {\"_snapshot_step\": 5, \"_main_snapshot\": "
+		"{\"_num_workers\": 3}}, \"_steps_since_snapshot\": 2, \"_iterator_finished\": false}]}"), ""));
+	ck_assert_int_eq(fact(FACT_POSITION), 7);
+	ck_assert_int_eq(fact(FACT_LOADER_WORKERS), 3);
+}
+END_TEST
+
+START_TEST(epochs_that_do_not_add_up_are_said)
+{
+	load_lightning(CHECKPOINT("2.6.6", 21, LOOPS(1, 10, 21, 10, 21, true, ""), ""));
+	ck_assert_uint_eq(findings.of_code[FINDING_P102], 1);
+	ck_assert_int_eq(fact(FACT_STEPS_PER_EPOCH), 10);
+}
+END_TEST
+
+START_TEST(some_other_json_is_not_lightning)
+{
+	make("a.pt", "{\"loops\": 3, \"state_dict\": {}, \"step\": 5}");
+	ck_assert_int_eq(find(), RP_OK);
+	ck_assert_int_eq(load(0), RP_OK);
+	ck_assert_str_eq(state.profile->name, "pytorch");
+	ck_assert_int_eq(fact(FACT_STEP), 5);
+}
+END_TEST
+
+START_TEST(accelerates_micro_step_is_not_the_step_and_its_save_count_neither)
+{
+	make("checkpoints/checkpoint_7/random_states_0.pkl", "{\"step\": 3}");
+	make("checkpoints/checkpoint_7/random_states_1.pkl", "{\"step\": 3}");
+	make("checkpoints/checkpoint_7/optimizer.bin", "{\"state\": {}, \"param_groups\": []}");
+	make("checkpoints/checkpoint_7/custom_checkpoint_0.pkl.orig", "x");
+	ck_assert_int_eq(find(), RP_OK);
+	ck_assert_int_eq(load(0), RP_OK);
+	ck_assert_str_eq(state.profile->name, "accelerate");
+	ck_assert_ptr_null(state_fact(&state, FACT_STEP));
+	ck_assert_ptr_null(state_fact(&state, FACT_NAME_STEP));
+	ck_assert_int_eq(fact(FACT_MICRO_STEP), 3);
+	ck_assert_int_eq(state.world, 2);
+	ck_assert_uint_eq(findings.of_code[FINDING_I115], 1);
+}
+END_TEST
+
+START_TEST(a_custom_checkpoint_tells_the_scripts_counters)
+{
+	make("step_40/random_states_0.pkl", "{\"step\": 4}");
+	make("step_40/custom_checkpoint_0.pkl", "{\"step\": 40, \"epoch\": 2, \"batch\": 4}");
+	make("step_40/unet/diffusion_pytorch_model.safetensors", "x");
+	make("step_40/dl_state_dict.bin", "{\"_num_yielded\": 4, \"_sampler_iter_yielded\": 4, \"_iterator_finished\": false}");
+	ck_assert_int_eq(find(), RP_OK);
+	ck_assert_int_eq(load(0), RP_OK);
+	ck_assert_int_eq(fact(FACT_STEP), 40);
+	ck_assert_int_eq(fact(FACT_NAME_STEP), 40);
+	ck_assert_int_eq(fact(FACT_BATCH_IN_EPOCH), 4);
+	ck_assert_int_eq(fact(FACT_POSITION), 4);
+	for (size_t i = 0; i < state.files.count; i++)
+		if (strstr(state.files.items[i].path, "unet/"))
+			ck_assert_int_eq(state.files.items[i].role, FILE_WEIGHTS);
+}
+END_TEST
+
 Suite *suite_profile(void)
 {
 	Suite *s = suite_create("profile");
@@ -189,6 +427,27 @@ Suite *suite_profile(void)
 	tcase_add_test(t, a_pointer_is_read_and_a_large_or_binary_one_is_not);
 	tcase_add_test(t, a_folder_without_checkpoints_says_so);
 	tcase_add_test(t, an_interrupted_saves_own_name_gives_it_away);
+	tcase_add_test(t, a_last_file_beside_a_numbered_one_is_a_checkpoint_of_its_own);
+	tcase_add_test(t, files_of_different_epochs_are_checkpoints_without_a_step);
+	tcase_add_test(t, a_model_that_is_called_the_best_beside_its_optimizer_is_no_checkpoint_of_its_own);
+	tcase_add_test(t, numbered_files_of_a_known_layout_are_its_parts);
+	suite_add_tcase(s, t);
+	t = tcase_create("launches");
+	tcase_add_loop_test(t, launches_are_told_by_the_number_of_their_folder, 0, sizeof launches / sizeof *launches);
+	suite_add_tcase(s, t);
+	t = tcase_create("content");
+	tcase_add_checked_fixture(t, setup, teardown);
+	tcase_add_test(t, lightning_is_known_by_its_keys_and_tells_batches_and_accumulation);
+	tcase_add_test(t, lightning_without_optimizers_saved_the_model_alone);
+	tcase_add_test(t, a_callbacks_counters_are_not_the_trainers);
+	tcase_add_test(t, a_loader_state_of_any_shape_is_a_position);
+	tcase_add_test(t, a_validation_loaders_state_is_no_position);
+	tcase_add_test(t, fault_tolerant_states_are_a_position);
+	tcase_add_test(t, a_loader_with_workers_is_at_its_snapshot_and_what_came_since);
+	tcase_add_test(t, epochs_that_do_not_add_up_are_said);
+	tcase_add_test(t, some_other_json_is_not_lightning);
+	tcase_add_test(t, accelerates_micro_step_is_not_the_step_and_its_save_count_neither);
+	tcase_add_test(t, a_custom_checkpoint_tells_the_scripts_counters);
 	suite_add_tcase(s, t);
 	return s;
 }
