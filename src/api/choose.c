@@ -17,6 +17,8 @@ enum standing {
 	STANDING_UNCLEAR, /* another branch, and times do not tell which is newer */
 };
 
+static const char standing_chosen[] = "resume from";
+
 /* What is known of one candidate after a look at its metadata. */
 struct contender {
 	enum standing standing;
@@ -42,6 +44,17 @@ static bool keep_log(struct contender *k, const struct state *s)
 	return true;
 }
 
+/* What is wrong with a rejected one; where the message is about "the file", which file it is. */
+static const char *reason_of(struct report *r, const struct candidate *c, const struct finding *f)
+{
+	size_t root = strlen(c->path);
+	bool unnamed = f->code == FINDING_I102 || f->code == FINDING_I104 || f->code == FINDING_I114;
+
+	if (unnamed && f->place.file && strncmp(f->place.file, c->path, root) == 0 && f->place.file[root] == '/')
+		return report_text(r, "%s: %s", f->place.file + root + 1, f->message);
+	return report_text(r, "%s", f->message);
+}
+
 /* Look at one candidate: metadata only, its own parts and names. */
 static int look(struct contender *k, struct report *r, struct subject *s, const struct candidate *candidate,
 	const struct verify_options *o, struct error *e)
@@ -65,6 +78,7 @@ static int look(struct contender *k, struct report *r, struct subject *s, const 
 	if (status == RP_OK) {
 		struct audit_case c = {.current = &state, .limits = &o->limits, .no_previous = ""};
 		rule_parts.run(&c, &own, &cover);
+		rule_names.run(&c, &own, &cover);
 		if (state_int(&state, FACT_STEP, &step))
 			k->step = step;
 		const struct fact *f = state_fact(&state, FACT_STEP);
@@ -83,7 +97,10 @@ static int look(struct contender *k, struct report *r, struct subject *s, const 
 	findings_sort(&own);
 	if (own.list.count > 0 && own.list.items[0].severity == SEVERITY_ERROR) {
 		k->standing = STANDING_REJECTED;
-		k->reason = report_text(r, "%s", own.list.items[0].message);
+		k->reason = reason_of(r, candidate, &own.list.items[0]);
+		/* A framework finds it by its name, whatever is in it. */
+		if (candidate->step >= 0)
+			k->step = candidate->step;
 	}
 	state_release(&state);
 	coverage_release(&cover);
@@ -211,7 +228,7 @@ static void tell(struct report *r, const struct subject *s, const struct contend
 			break;
 		}
 		if (i == choice->chosen) {
-			standing = "resume from";
+			standing = standing_chosen;
 			tone = TONE_GOOD;
 		} else if (i == choice->previous) {
 			standing = "its predecessor";
@@ -222,6 +239,32 @@ static void tell(struct report *r, const struct subject *s, const struct contend
 		if (k[i].step >= 0)
 			values[2] = quantity_count(k[i].step);
 		report_add_row_values(r, t, tone, cells, values);
+	}
+}
+
+void choice_judged(struct report *r)
+{
+	bool sound = true;
+
+	if (r->exit == 0)
+		return;
+	/* Those two speak of other checkpoints than the chosen one. */
+	for (size_t i = 0; i < r->findings.list.count; i++) {
+		const struct finding *f = &r->findings.list.items[i];
+		if (f->code != FINDING_I106 && f->code != FINDING_I108 && verdict_fails(f, report_failing(r)))
+			sound = false;
+	}
+	if (sound && r->exit == 1)
+		return;
+	for (size_t t = 0; t < r->tables.count; t++) {
+		struct report_table *table = &r->tables.items[t];
+		for (size_t i = 0; i < table->rows.count; i++) {
+			struct report_row *row = &table->rows.items[i];
+			if (strcmp(table->name, "candidates") == 0 && strcmp(row->cells[0], standing_chosen) == 0) {
+				row->cells[0] = "judged";
+				row->tone = TONE_BAD;
+			}
+		}
 	}
 }
 

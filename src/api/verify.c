@@ -238,5 +238,6 @@ int verify_path(struct report *r, const char *path, const struct verify_options 
 		status = judge_choice(r, &now, &choice, o, e);
 	subject_close(&now);
 	report_finish(r);
+	choice_judged(r);
 	return status;
 }

@@ -17,7 +17,7 @@
  * container/  byte formats, without knowledge of any framework
  *   document, containers.def      opening any of them
  *   zip, torch, torch_legacy      what torch.save writes
- *   pickle, pickle_judge, pickle_classes.def, rebuild, container_pickle
+ *   pickle, pickle_judge, pickle_classes.def, pickle_ops.def, rebuild, container_pickle
  *                                 pickles: decoding, what loading would run, what their calls mean
  *   safetensors, json, container_json
  *   print_tensor                  the elements of small tensors, printed

@@ -69,9 +69,12 @@ struct node {
 
 struct klass {
 	struct slice module, name; /* as in the file: "torch._utils", "_rebuild_tensor_v2" */
-	bool called;               /* the pickle calls it or instantiates it */
-	struct object *call;       /* the objects made with it, linked by next_call, the newest first; or NULL */
 	uint64_t offset;           /* where the file first names it */
+	bool called;               /* the pickle calls it or instantiates it, or has it called */
+	/* The pickle decoder's own: */
+	bool watched;              /* its calls are to be judged */
+	uint8_t makes;             /* plain data that a call of it makes, or 0 */
+	uint16_t judged;           /* what is known of it: 1 + a row of a table, or 0 */
 };
 
 struct object {
@@ -81,7 +84,6 @@ struct object {
 	struct val state;    /* what BUILD gave, or ABSENT */
 	struct node list;    /* what APPEND gave: a list subclass */
 	struct node dict;    /* what SETITEM gave: a dict subclass, OrderedDict for one */
-	struct object *next_call; /* the next one that the same class or function made */
 	struct val meaning;  /* what a container reads it as (a TENSOR, a TUPLE), or ABSENT */
 };
 
