@@ -24,6 +24,10 @@ static const char standing_chosen[] = "resume from";
 struct contender {
 	enum standing standing;
 	int64_t step;       /* inside, else from the name, else -1 */
+	int64_t epoch;      /* inside, else -1 */
+	int64_t order;      /* what they are ordered by: steps, or epochs, or the places in their names; or -1 */
+	bool resumable;     /* has an optimizer's state */
+	bool open;          /* its step may start again with each epoch, by its name */
 	const char *reason; /* of a rejection */
 	struct log_point *log;
 	size_t log_count;
@@ -63,7 +67,7 @@ static int look(struct contender *k, struct report *r, struct subject *s, const 
 	struct error why = ERROR_INIT;
 	int64_t step;
 
-	*k = (struct contender){.step = candidate->step, .by = SIZE_MAX};
+	*k = (struct contender){.step = candidate->step, .epoch = -1, .by = SIZE_MAX};
 	if (candidate->leftover) {
 		k->standing = STANDING_REJECTED;
 		k->reason = "its name says that the save did not finish";
@@ -80,6 +84,12 @@ static int look(struct contender *k, struct report *r, struct subject *s, const 
 		rule_names.run(&c, &own, &cover);
 		if (state_int(&state, FACT_STEP, &step))
 			k->step = step;
+		const struct fact *f = state_fact(&state, FACT_STEP);
+		k->open = f && !state.profile->optimizer_counts_steps && state_step_in_epoch(f);
+		double epoch;
+		if (state_real(&state, FACT_EPOCH, &epoch) && epoch >= 0 && epoch < 9e15)
+			k->epoch = (int64_t)epoch;
+		k->resumable = state.optimizers.count > 0;
 		if (!keep_log(k, &state))
 			status = fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for a log of %zu points", state.log.count);
 	} else if (status != RP_E_MEMORY) {
@@ -155,7 +165,7 @@ static void find_dead(struct contender *k, const struct candidates *c)
 	for (size_t i = 0; i < c->list.count; i++) {
 		for (size_t j = 0; j < c->list.count; j++) {
 			if (k[i].standing != STANDING_LIVE || k[j].standing == STANDING_REJECTED ||
-				k[j].standing == STANDING_EARLIER || k[j].step >= k[i].step)
+				k[j].standing == STANDING_EARLIER || k[j].order >= k[i].order)
 				continue;
 			/* j has the lower number. Does i continue it? */
 			if (logs_agree(&k[j], &k[i]))
@@ -204,7 +214,7 @@ static size_t follow_pointers(struct report *r, const struct subject *s, const s
 			f = finding_add(&r->findings, FINDING_I106, "the pointer %s names %s, which cannot be used: %s", p->file,
 				target, k[at].reason);
 		} else {
-			if (newest != SIZE_MAX && k[at].step < k[newest].step) {
+			if (newest != SIZE_MAX && k[at].order < k[newest].order) {
 				f = finding_add(&r->findings, FINDING_I106, "the pointer %s names %s, older than %s", p->file, target,
 					c->list.items[newest].name);
 				f->severity = SEVERITY_INFO;
@@ -326,10 +336,10 @@ static void report_rejected(struct report *r, const struct subject *s, const str
 	size_t highest = SIZE_MAX;
 
 	for (size_t i = 0; i < c->list.count; i++)
-		if (highest == SIZE_MAX || k[i].step > k[highest].step)
+		if (highest == SIZE_MAX || k[i].order > k[highest].order)
 			highest = i;
 	for (size_t i = 0; i < c->list.count; i++) {
-		if (k[i].standing != STANDING_REJECTED || (chosen != SIZE_MAX && k[i].step <= k[chosen].step))
+		if (k[i].standing != STANDING_REJECTED || (chosen != SIZE_MAX && k[i].order <= k[chosen].order))
 			continue;
 		struct finding *f = finding_add(&r->findings, FINDING_I108, "%s is newer and cannot be used: %s",
 			c->list.items[i].name, k[i].reason);
@@ -354,6 +364,74 @@ static void give_up(struct report *r, const char *evidence, const struct verdict
 	r->forecast = true;
 }
 
+/* Whether two names are the same but for their numbers. */
+static bool same_words(const char *a, const char *b)
+{
+	static const char digits[] = "0123456789";
+
+	for (;;) {
+		a += strspn(a, digits);
+		b += strspn(b, digits);
+		if (*a != *b)
+			return false;
+		if (!*a)
+			return true;
+		a++;
+		b++;
+	}
+}
+
+/*
+ * Whether candidate `a` is at least as new as `b`. A file that no number names ("best.pt", "final.pt") is a
+ * copy of weights where it has no optimizer, and so is one of another kind ("weights_3.pt" beside
+ * "checkpoint_3.pt"): no resume begins there while another one is to be had.
+ */
+static bool is_newer(const struct candidate *c, const struct contender *a, const struct candidate *other,
+	const struct contender *b)
+{
+	bool unnumbered = c->step < 0 && c->place < 0;
+
+	if (a->resumable != b->resumable && (unnumbered || a->order == b->order || !same_words(c->name, other->name)))
+		return a->resumable;
+	return a->order >= b->order;
+}
+
+/* Whether the steps start again with each epoch: one of a later epoch has the lower step. */
+static bool counts_inside(const struct contender *k, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		for (size_t j = 0; j < count; j++)
+			if (k[i].standing == STANDING_LIVE && k[j].standing == STANDING_LIVE && k[i].open && k[j].open &&
+				k[i].epoch > k[j].epoch && k[i].step < k[j].step)
+				return true;
+	return false;
+}
+
+/*
+ * Order them by steps where all have one; else by epochs, else by the places that their names give. Where only
+ * some have a step, the others have no place.
+ */
+static void settle_order(struct contender *k, const struct candidates *c)
+{
+	bool steps = true, epochs = true, places = true;
+	int64_t most = 0;
+
+	for (size_t i = 0; i < c->list.count; i++) {
+		if (k[i].standing == STANDING_REJECTED)
+			continue;
+		steps &= k[i].step >= 0;
+		if (k[i].step > most)
+			most = k[i].step;
+		epochs &= k[i].epoch >= 0;
+		places &= c->list.items[i].place >= 0;
+	}
+	for (size_t i = 0; i < c->list.count; i++)
+		k[i].order = steps ? k[i].step : epochs ? k[i].epoch : places ? c->list.items[i].place : k[i].step;
+	if (steps && epochs && most < INT32_MAX && counts_inside(k, c->list.count))
+		for (size_t i = 0; i < c->list.count; i++)
+			k[i].order = k[i].epoch < INT32_MAX ? k[i].epoch * (most + 1) + k[i].step : k[i].step;
+}
+
 static const char *pick(struct report *r, struct choice *choice, const struct subject *s, struct contender *k,
 	const struct verify_options *o)
 {
@@ -363,7 +441,8 @@ static const char *pick(struct report *r, struct choice *choice, const struct su
 	for (size_t i = 0; i < c->list.count; i++) {
 		if (o->step >= 0 && k[i].step == o->step)
 			choice->chosen = i;
-		if (k[i].standing == STANDING_LIVE && (newest == SIZE_MAX || k[i].step >= k[newest].step))
+		if (k[i].standing == STANDING_LIVE && (newest == SIZE_MAX ||
+			is_newer(&c->list.items[i], &k[i], &c->list.items[newest], &k[newest])))
 			newest = i;
 	}
 	size_t pointed = follow_pointers(r, s, k, newest);
@@ -380,9 +459,10 @@ static const char *pick(struct report *r, struct choice *choice, const struct su
 		}
 		/* Two of the same number, or in two folders, are two runs. */
 		if (newest != SIZE_MAX && i != newest && k[i].standing == STANDING_LIVE &&
-			strcmp(c->list.items[i].folder, c->list.items[newest].folder) != 0) {
+			(strcmp(c->list.items[i].folder, c->list.items[newest].folder) != 0 ||
+			run_in_name(c->list.items[i].name) != run_in_name(c->list.items[newest].name))) {
 			choice->chosen = SIZE_MAX;
-			return report_text(r, "checkpoints of several runs are below %s: name one of the folders, such as %s",
+			return report_text(r, "checkpoints of several runs are below %s: name one of them, such as %s",
 				s->listing.root, c->list.items[newest].path);
 		}
 	}
@@ -390,13 +470,15 @@ static const char *pick(struct report *r, struct choice *choice, const struct su
 }
 
 /* The newest sound checkpoint before candidate `of` that is of its line, or SIZE_MAX. */
-static size_t predecessor(const struct contender *k, size_t count, size_t of)
+static size_t predecessor(const struct contender *k, const struct candidates *c, size_t of)
 {
 	size_t best = SIZE_MAX;
 
-	for (size_t i = 0; i < count && of != SIZE_MAX; i++)
-		if (k[i].standing == STANDING_LIVE && k[i].step < k[of].step && !logs_differ(&k[i], &k[of]) &&
-			(best == SIZE_MAX || k[i].step > k[best].step))
+	for (size_t i = 0; i < c->list.count && of != SIZE_MAX; i++)
+		if (strcmp(c->list.items[i].folder, c->list.items[of].folder) == 0 &&
+			run_in_name(c->list.items[i].name) == run_in_name(c->list.items[of].name) && k[i].standing == STANDING_LIVE && k[i].order >= 0 && k[i].order < k[of].order &&
+			(k[i].resumable || !k[of].resumable) && !logs_differ(&k[i], &k[of]) &&
+			(best == SIZE_MAX || k[i].order >= k[best].order))
 			best = i;
 	return best;
 }
@@ -422,11 +504,12 @@ int choose_checkpoint(struct choice *choice, struct report *r, struct subject *s
 	for (size_t i = 0; i < c->list.count && status == RP_OK; i++)
 		status = look(&k[i], r, s, &c->list.items[i], o, e);
 	if (status == RP_OK) {
+		settle_order(k, c);
 		find_earlier(k, c);
 		find_dead(k, c);
 		const char *none = pick(r, choice, s, k, o);
-		choice->previous = predecessor(k, c->list.count, choice->chosen);
-		choice->older = predecessor(k, c->list.count, choice->previous);
+		choice->previous = predecessor(k, c, choice->chosen);
+		choice->older = predecessor(k, c, choice->previous);
 		report_rejected(r, s, k, choice->chosen);
 		order_by_step(k, c->list.count, order);
 		tell(r, s, k, order, choice);

@@ -94,19 +94,12 @@ bool optimizer_step(const struct state *s, double *out)
 	return known;
 }
 
-/* The last part of a path that is a plain name. */
-static const char *path_end(const char *path)
-{
-	const char *dot = strrchr(path, '.');
-	return dot ? dot + 1 : path;
-}
-
 bool case_new_epoch(const struct audit_case *c)
 {
 	const struct fact *f = state_fact(c->current, FACT_STEP);
 	double before, after;
 
-	return c->previous && f && !c->current->profile->optimizer_counts_steps && strcmp(path_end(f->path), "step") == 0 &&
+	return c->previous && f && !c->current->profile->optimizer_counts_steps && state_step_in_epoch(f) &&
 		!state_fact(c->current, FACT_BATCH_IN_EPOCH) && state_real(c->previous, FACT_EPOCH, &before) &&
 		state_real(c->current, FACT_EPOCH, &after) && after > before;
 }

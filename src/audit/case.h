@@ -65,8 +65,8 @@ int64_t case_step(const struct audit_case *c);
 bool optimizer_step(const struct state *s, double *out);
 
 /*
- * Whether a step that went back may count inside an epoch: it is called just "step", no batch is saved beside
- * it, and a later epoch is running.
+ * Whether a step that went back may count inside an epoch: its name does not say otherwise, no batch is saved
+ * beside it, and a later epoch is running.
  */
 bool case_new_epoch(const struct audit_case *c);
 

@@ -271,10 +271,22 @@ static void check_name(struct audit_case *c, struct findings *sink)
 	if (!known_unit && (named == epoch || named == epoch + 1 || named == samples || (double)named == updates ||
 		named == step + 1 || named == step - 1))
 		return;
+	enum severity severity = known_unit ? SEVERITY_ERROR : SEVERITY_WARNING;
+	if (!known_unit && ((double)named >= 1.9 * (double)step || named <= step / 2)) {
+		/* Far apart: another unit, unless it was another one before. */
+		int64_t named_before, step_before;
+		severity = SEVERITY_INFO;
+		if (c->previous && state_int(c->previous, FACT_NAME_STEP, &named_before) && named_before > 0 && named > 0 &&
+			state_int(c->previous, FACT_STEP, &step_before) && step_before > 0 && step > 0) {
+			double factor = (double)named / (double)step / ((double)named_before / (double)step_before);
+			if (factor > 0.8 && factor < 1.25)
+				return;
+			severity = SEVERITY_WARNING;
+		}
+	}
 	struct finding *f = finding_add(sink, FINDING_I105, "it is called %s but holds step %lld",
 		checkpoint_name(s), (long long)step);
-	if (!known_unit)
-		f->severity = SEVERITY_WARNING;
+	f->severity = severity;
 	place_fact(sink, f, s, state_fact(s, FACT_STEP));
 	f->observed = quantity_count(step);
 	f->expected = quantity_count(named);

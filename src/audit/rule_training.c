@@ -22,20 +22,27 @@ static bool is_ratio(double a, double b, double ratio)
 	return b > 0 && ratio > 0 && fabs(a / b / ratio - 1) < 1e-9;
 }
 
-/* Whether `fine` counts `factor` for each one of `coarse`; the last of them need not be complete. */
-static bool counts_by(double fine, double coarse, double factor)
+/*
+ * Whether `fine` counts `factor` for each one of `coarse`. The last of them need not be complete, nor the last
+ * one of each epoch.
+ */
+static bool counts_by(double fine, double coarse, double factor, double epochs)
 {
-	return factor > 0 && coarse > 0 && fabs(fine / factor - coarse) < 1;
+	double more = coarse - fine / factor;
+
+	return factor > 0 && coarse > 0 && more > -1 && more < 1 + (factor > 1 ? epochs : 0);
 }
 
 /* Whether the two counts differ by what a script may count instead of updates: micro-batches or processes. */
 static bool known_factor(const struct state *s, double fine, double coarse)
 {
 	int64_t v;
+	double epoch = 0;
 
-	if (state_int(s, FACT_ACCUMULATION, &v) && counts_by(fine, coarse, (double)v))
+	state_real(s, FACT_EPOCH, &epoch);
+	if (state_int(s, FACT_ACCUMULATION, &v) && counts_by(fine, coarse, (double)v, epoch > 0 ? ceil(epoch) : 0))
 		return true;
-	return s->world > 1 && counts_by(fine, coarse, s->world);
+	return s->world > 1 && counts_by(fine, coarse, s->world, 0);
 }
 
 /*
@@ -44,10 +51,14 @@ static bool known_factor(const struct state *s, double fine, double coarse)
  */
 static bool counts_micro_batches(double step, double updates, bool had, double step_before, double before)
 {
+	/* Or one that changed: so it was before, and so it went on. */
+	if (had && before > 0 && step_before >= 1.5 * before && step - step_before >= 1.5 * (updates - before) && updates > before)
+		return true;
+
 	double least = ceil(step / (updates + 1)), most = floor(step / (updates > 1 ? updates - 1 : 1));
 
 	for (double k = least > 2 ? least : 2; k <= most && k <= 1024; k++)
-		if (counts_by(step, updates, k) && (!had || before <= 0 || counts_by(step_before, before, k)))
+		if (counts_by(step, updates, k, 0) && (!had || before <= 0 || counts_by(step_before, before, k, 0)))
 			return true;
 	return false;
 }

@@ -59,17 +59,10 @@ static bool next_number(struct slice name, size_t from, struct number *out)
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
 
-/* The epoch in a name ("epoch=3-val_loss=0.21.ckpt"), or -1. */
-static int64_t epoch_in_name(const char *name)
+/* Digits, a point, digits: a loss or an accuracy. */
+static bool is_metric(struct slice text, const struct number *n)
 {
-	static const char *const words[] = {"epoch", "ep"};
-	struct slice text = slice_of(name);
-	struct number n;
-
-	for (size_t from = 0; next_number(text, from, &n); from = n.end)
-		if (n.value < INT32_MAX && word_before(text, n.at, words, COUNT(words)))
-			return (int64_t)n.value;
-	return -1;
+	return text.n - n->end >= 2 && text.p[n->end] == '.' && isdigit((unsigned char)text.p[n->end + 1]);
 }
 
 int64_t step_in_name(const char *name)
@@ -78,12 +71,14 @@ int64_t step_in_name(const char *name)
 	struct number n;
 	int64_t unnamed = -1;
 	unsigned unnamed_count = 0;
+	bool metric = false;
 
 	for (size_t from = 0; next_number(text, from, &n); from = n.end) {
 		if (n.value > INT64_MAX)
 			continue;
 		if (word_before(text, n.at, step_words, COUNT(step_words)))
 			return (int64_t)n.value;
+		metric |= is_metric(text, &n);
 		/* A name that is only a number, or ends in one before its extension: "model_7000.pt". */
 		bool bare = n.at == 0 || strchr("-_.", text.p[n.at - 1]);
 		/* Both halves of a decimal fraction ("val_loss=0.31") are a measure's. */
@@ -100,7 +95,56 @@ int64_t step_in_name(const char *name)
 			unnamed_count++;
 		}
 	}
-	return unnamed_count == 1 ? unnamed : -1;
+	/* Beside a loss a bare number is an epoch as likely as a step. */
+	return unnamed_count == 1 && !metric ? unnamed : -1;
+}
+
+static const char *const epoch_words[] = {"epoch", "ep", "epochs"};
+
+int64_t place_in_name(const char *name)
+{
+	struct slice text = slice_of(name);
+	struct number n, first = {0}, last = {0};
+	uint64_t date = 0;
+	unsigned count = 0, parts = 0;
+	bool metric = false;
+
+	for (size_t from = 0; next_number(text, from, &n); from = n.end) {
+		size_t digits = n.end - n.at;
+		/* "e3", but not the exponent of "1e-3". */
+		bool e = n.at > 0 && (text.p[n.at - 1] | 0x20) == 'e' && (n.at < 2 || !isalnum((unsigned char)text.p[n.at - 2]));
+		if (n.value <= INT64_MAX && (e || word_before(text, n.at, epoch_words, COUNT(epoch_words))))
+			return (int64_t)n.value;
+		if (n.value <= INT32_MAX && word_before(text, n.at, rank_words, COUNT(rank_words)))
+			return -1;
+		/* A year, then groups of two digits: 2026-03-01_12-30-00. */
+		if (parts == 0 && digits == 4 && n.value >= 1990 && n.value < 2200) {
+			date = n.value;
+			parts = 1;
+		} else if (parts > 0 && parts < 6 && digits == 2 && n.at == last.end + 1) {
+			date = date * 100 + n.value;
+			parts++;
+		}
+		metric |= count > 0 && is_metric(text, &n);
+		if (count++ == 0)
+			first = n;
+		last = n;
+	}
+	if (parts >= 3)
+		return (int64_t)date;
+	return metric && !is_metric(text, &first) && first.value <= INT64_MAX ? (int64_t)first.value : -1;
+}
+
+int64_t run_in_name(const char *name)
+{
+	static const char *const words[] = {"fold", "seed", "trial", "split", "cv"};
+	struct slice text = slice_of(name);
+	struct number n;
+
+	for (size_t from = 0; next_number(text, from, &n); from = n.end)
+		if (n.value <= INT64_MAX && word_before(text, n.at, words, COUNT(words)))
+			return (int64_t)n.value;
+	return -1;
 }
 
 int32_t rank_in_name(const char *name)
@@ -163,6 +207,7 @@ static struct candidate *add(struct candidates *c, const struct listing *l, cons
 	memcpy(added->files, files, count * sizeof *files);
 	added->file_count = count;
 	added->step = step_in_name(name);
+	added->place = added->step < 0 ? place_in_name(name) : -1;
 	for (size_t i = 0; i < count; i++) {
 		const struct listed *file = &l->files.items[files[i]];
 		added->bytes += file->size;
@@ -263,74 +308,165 @@ static size_t files_below(const struct listing *l, uint32_t dir, uint32_t *out, 
 	return count;
 }
 
-/* The number of a file that may be a checkpoint: its step, else its epoch, else -1. Epochs are no steps. */
-static int64_t file_number(const struct listed *file)
-{
-	int64_t number = has_checkpoint_extension(file->name) ? step_in_name(file->name) : -1;
+/* A file's place in a series of single-file checkpoints: its step, or else what orders it. */
+struct series {
+	bool member, step;
+	int64_t value;
+};
 
-	if (number < 0 && has_checkpoint_extension(file->name) && (number = epoch_in_name(file->name)) >= 0)
-		number = INT64_MIN + number;
-	return number;
+static struct series file_series(const struct listed *file)
+{
+	struct series at = {.member = has_checkpoint_extension(file->name)};
+
+	if (!at.member)
+		return at;
+	at.value = step_in_name(file->name);
+	at.step = at.value >= 0;
+	if (!at.step)
+		at.value = place_in_name(file->name);
+	at.member = at.value >= 0;
+	return at;
 }
 
-/* A checkpoint that is called by its place among the others: "last.ckpt", "model_best.pth". */
-static bool is_alias(const struct listed *file)
+static bool same_place(struct series a, struct series b)
 {
-	static const char *const words[] = {"last", "latest", "best", "final"};
+	return a.member && b.member && a.step == b.step && a.value == b.value;
+}
+
+/* Words that stand for "the newest" or "the best one so far" in the names of whole checkpoints. */
+static const char *const marks[] = {"best", "last", "latest", "final"};
+/* Words that say no more than that a file is a checkpoint. */
+static const char *const plain_words[] = {"best", "last", "latest", "final", "model", "checkpoint", "ckpt", "epoch", "step"};
+
+/*
+ * The words of a name without those that any whole checkpoint may have, without digits and punctuation:
+ * "model_best.pth.tar" and "checkpoint.pth.tar" have the same.
+ */
+static void stem_of(const char *name, char *out, size_t size, bool *marked)
+{
+	size_t n = 0;
+
+	*marked = false;
+	while (*name) {
+		size_t length = 0;
+		while (isalpha((unsigned char)name[length]))
+			length++;
+		if (length == 0) {
+			name++;
+			continue;
+		}
+		bool plain = false;
+		for (size_t i = 0; i < COUNT(plain_words); i++)
+			plain |= strlen(plain_words[i]) == length && strncasecmp(name, plain_words[i], length) == 0;
+		for (size_t i = 0; i < COUNT(marks); i++)
+			*marked |= strlen(marks[i]) == length && strncasecmp(name, marks[i], length) == 0;
+		for (size_t i = 0; !plain && i < length && n + 2 < size; i++)
+			out[n++] = name[i];
+		if (!plain && n + 1 < size)
+			out[n++] = ' ';
+		name += length;
+	}
+	out[n] = '\0';
+}
+
+/* Whether one of two files is the best or the last so far, and the other the same kind of file. */
+static bool marked_pair(const struct listed *a, const struct listed *b)
+{
+	char one[256], two[256];
+	bool marked_a, marked_b;
+
+	if (!has_checkpoint_extension(a->name) || !has_checkpoint_extension(b->name))
+		return false;
+	stem_of(a->name, one, sizeof one, &marked_a);
+	stem_of(b->name, two, sizeof two, &marked_b);
+	return (marked_a || marked_b) && strcmp(one, two) == 0;
+}
+
+/* Whether a file is a whole checkpoint beside others: of a series, or the best or last one. */
+static bool stands_alone(const struct listing *l, const uint32_t *own, size_t count, size_t at)
+{
+	const struct listed *file = &l->files.items[own[at]];
 
 	if (!has_checkpoint_extension(file->name))
 		return false;
-	for (size_t i = 0; i < COUNT(words); i++) {
-		const char *at = strcasestr(file->name, words[i]);
-		if (at && (at == file->name || !isalpha((unsigned char)at[-1])) && !isalpha((unsigned char)at[strlen(words[i])]))
+	if (file_series(file).member)
+		return true;
+	for (size_t i = 0; i < count; i++)
+		if (i != at && marked_pair(file, &l->files.items[own[i]]))
+			return true;
+	return false;
+}
+
+/*
+ * Two files of one family with different steps (or epochs, or dates) make a folder a root of single-file
+ * checkpoints, and so does a best or last one beside another.
+ */
+static bool holds_family(const struct listing *l, const uint32_t *own, size_t count)
+{
+	const struct listed *first = NULL, *plain = NULL;
+
+	for (size_t i = 0; i < count; i++) {
+		const struct listed *file = &l->files.items[own[i]];
+		struct series at = file_series(file);
+		if (at.member) {
+			if (!first)
+				first = file;
+			else if (same_family(first->name, file->name) && !same_place(file_series(first), at))
+				return true;
+		}
+		if (!has_checkpoint_extension(file->name))
+			continue;
+		if (!plain)
+			plain = file;
+		else if (marked_pair(plain, file))
 			return true;
 	}
 	return false;
 }
 
-/*
- * Two files of one family with different numbers make a folder a root of single-file checkpoints, and so does one
- * that is called the last or the best beside another.
- */
-static bool holds_family(const struct listing *l, const uint32_t *own, size_t count)
+/* Whether two files with the same place in a series are parts of one checkpoint: ranks, or a model and its optimizer. */
+static bool parts_of_one(const struct listed *a, const struct listed *b)
 {
-	const struct listed *first = NULL;
-	size_t aliases = 0;
+	static const char *const whole[] = {"checkpoint", "ckpt"};
+	bool marked_a, marked_b;
+	char stem[256];
 
-	for (size_t i = 0; i < count; i++) {
-		const struct listed *file = &l->files.items[own[i]];
-		if (file_number(file) == -1) {
-			aliases += is_alias(file);
-			continue;
-		}
-		if (!first)
-			first = file;
-		else if (same_family(first->name, file->name) && file_number(first) != file_number(file))
-			return true;
-	}
-	return aliases + (first != NULL) > 1 && aliases > 0;
+	if (rank_in_name(a->name) >= 0 || rank_in_name(b->name) >= 0)
+		return true;
+	if (same_family(a->name, b->name))
+		return false;
+	stem_of(a->name, stem, sizeof stem, &marked_a);
+	stem_of(b->name, stem, sizeof stem, &marked_b);
+	if (marked_a || marked_b)
+		return false;
+	for (size_t i = 0; i < COUNT(whole); i++)
+		if (strstr(a->name, whole[i]) || strstr(b->name, whole[i]))
+			return false;
+	return true;
 }
 
 /*
  * The single-file checkpoints of a folder, one candidate a step. Files that share a step are one checkpoint
- * if their names tell ranks apart, else each is one of its own. O(files^2) in one folder at the worst.
+ * if their names tell ranks or parts apart, else each is one of its own. O(files^2) in one folder at the worst.
  */
 static bool add_family(struct candidates *c, const struct listing *l, uint32_t dir, const uint32_t *own,
 	size_t count)
 {
 	uint32_t *group = arena_array(&c->arena, count, sizeof *group);
 	bool *taken = arena_array(&c->arena, count, sizeof *taken);
+	struct series *at = arena_array(&c->arena, count, sizeof *at);
 
-	for (size_t i = 0; group && taken && i < count; i++) {
+	for (size_t i = 0; at && i < count; i++)
+		at[i] = file_series(&l->files.items[own[i]]);
+	for (size_t i = 0; group && taken && at && i < count; i++) {
 		const struct listed *file = &l->files.items[own[i]];
-		int64_t number = file_number(file);
 		size_t members = 0;
-		if ((number == -1 && !is_alias(file)) || taken[i])
+		if (taken[i] || (!at[i].member && !stands_alone(l, own, count, i)))
 			continue;
-		for (size_t k = i; k < count; k++) {
+		group[members++] = own[i];
+		for (size_t k = i + 1; at[i].member && k < count; k++) {
 			const struct listed *other = &l->files.items[own[k]];
-			bool ranked = rank_in_name(other->name) >= 0 || rank_in_name(file->name) >= 0;
-			if (taken[k] || file_number(other) != number || (k != i && (!ranked || number == -1)))
+			if (taken[k] || !same_place(at[i], at[k]) || !parts_of_one(file, other))
 				continue;
 			taken[k] = true;
 			group[members++] = own[k];
@@ -338,7 +474,7 @@ static bool add_family(struct candidates *c, const struct listing *l, uint32_t d
 		if (!add(c, l, file->name, dir, group, members))
 			return false;
 	}
-	return group && taken;
+	return group && taken && at;
 }
 
 static int compare_candidates(const void *pa, const void *pb)
@@ -347,6 +483,8 @@ static int compare_candidates(const void *pa, const void *pb)
 
 	if (a->step != b->step)
 		return a->step < b->step ? -1 : 1;
+	if (a->place != b->place)
+		return a->place < b->place ? -1 : 1;
 	return text_natural_compare(slice_of(a->path), slice_of(b->path));
 }
 

@@ -22,6 +22,7 @@ struct candidate {
 	uint32_t *files;       /* indices into the listing */
 	size_t file_count;
 	int64_t step;          /* from the name, or -1 */
+	int64_t place;         /* place in its series, from an epoch or a date in the name, or -1 */
 	int64_t mtime_ns;      /* newest of its files */
 	uint64_t bytes;
 	bool leftover;         /* its own name says that a save did not finish: "tmp-checkpoint-40" */
@@ -57,6 +58,15 @@ int64_t launch_in_path(const char *path, const char *word, size_t *start, size_t
  * "epoch=1-step=12.ckpt"), or -1. Numbers that mean ranks, shards or epochs are not steps.
  */
 int64_t step_in_name(const char *name);
+
+/*
+ * The number that orders checkpoints whose names give no step: the epoch ("epoch_3.pt", "ep=3.ckpt"), the
+ * number before a metric ("model-03-1.2345.pt"), or a date ("2026-03-01_12-30-00.pt"); or -1.
+ */
+int64_t place_in_name(const char *name);
+
+/* The fold, seed or trial in a name ("fold2_epoch_3.pt"): checkpoints in which it differs are of different runs; or -1. */
+int64_t run_in_name(const char *name);
 
 /* The rank in a name ("rng_state_3.pth", "rank1.pt", "dp_rank_0"), or -1. */
 int32_t rank_in_name(const char *name);

@@ -825,6 +825,18 @@ static bool above(const struct place_above *p, const void *node)
 	return false;
 }
 
+/* Below such a key stands what was once measured ("best": {"step": 400, …}), not where the run is. */
+static bool is_record(const struct place_above *p)
+{
+	static const char *const words[] = {"best", "hist", "metric", "eval", "record", "log"};
+
+	for (; p; p = p->up)
+		for (size_t i = 0; i < COUNT(words); i++)
+			if (contains(p->name, words[i]))
+				return true;
+	return false;
+}
+
 /* Keys that are themselves resume state. Returns true where the part needs no further walk. */
 static bool take_key(struct collector *c, struct val key, struct val part, const struct place_above *at)
 {
@@ -832,7 +844,7 @@ static bool take_key(struct collector *c, struct val key, struct val part, const
 		return false;
 	struct slice name = val_slice(key);
 	double number;
-	if (!c->only_data && at->depth <= 2 && collect_number(c, part, &number)) {
+	if (!c->only_data && at->depth <= 2 && !is_record(at->up) && collect_number(c, part, &number)) {
 		for (size_t i = 0; i < COUNT(counters); i++)
 			if (slice_is(name, counters[i].name))
 				collect_fact(c, counters[i].key, NO_GROUP, part);
@@ -1081,13 +1093,17 @@ static void settle_step(struct state *s)
 	unsigned rank = step_rank(s, best);
 	double step = 0, own;
 	fact_to_double(best, &step);
-	/* One that the optimizer has passed, with an epoch running: it started again with the epoch. */
-	bool inside = rank == COUNT(counters) && epochs && !batch && most > step && !state_fact(s, FACT_ACCUMULATION);
+	/* One that the optimizer or the name has passed, with an epoch running: it started again with the epoch. */
+	const struct fact *named = state_fact(s, FACT_NAME_STEP), *epoch = state_fact(s, FACT_EPOCH);
+	double running = 0;
+	fact_to_double(epoch, &running);
+	bool passed = most > step || (most == 0 && named && running >= 1 && named->type == FACT_INT && (double)named->i > step);
+	bool inside = rank > 0 && state_step_in_epoch(best) && epochs && !batch && passed && !state_fact(s, FACT_ACCUMULATION);
 	for (size_t i = 0; i < s->facts.count; i++) {
 		struct fact *f = &s->facts.items[i];
 		if (f->key != FACT_STEP || f->how != HOW_READ || !fact_to_double(f, &own))
 			continue;
-		bool plain = strcmp(path_end(f->path), "step") == 0 || strcmp(path_end(f->path), "steps") == 0;
+		bool plain = state_step_in_epoch(f);
 		if (rank > 0 && most > 0 && f->file != NO_FILE && beside_streams_only(s, f->file))
 			f->key = FACT_COUNTER;
 		else if (inside || (strcmp(f->path, path) != 0 && plain && epochs && !batch && own < step))

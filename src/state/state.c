@@ -243,6 +243,17 @@ const struct fact *state_fact(const struct state *s, enum fact_key key)
 	return NULL;
 }
 
+bool state_step_in_epoch(const struct fact *f)
+{
+	static const char *const names[] = {"step", "steps", "iteration", "current_step", "train_step"};
+	const char *dot = strrchr(f->path, '.'), *name = dot ? dot + 1 : f->path;
+
+	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+		if (strcmp(name, names[i]) == 0)
+			return true;
+	return false;
+}
+
 const struct fact *state_same_fact(const struct state *s, const struct fact *of)
 {
 	for (size_t i = 0; i < s->facts.count; i++) {

@@ -41,6 +41,8 @@ static const struct {
 	{"misstep3.pt", -1, -1},
 	{"epoch=9-val_loss=0.31.ckpt", -1, -1},
 	{"model_0.25_7000.pt", 7000, -1},
+	{"epoch-003-val_loss=0.61.ckpt", -1, -1},
+	{"model-03-1.6041.pt", -1, -1},
 };
 
 START_TEST(names_tell_steps_from_ranks_shards_and_epochs)
@@ -49,6 +51,33 @@ START_TEST(names_tell_steps_from_ranks_shards_and_epochs)
 		(long long)step_in_name(names[_i].name));
 	ck_assert_msg(rank_in_name(names[_i].name) == names[_i].rank, "%s: rank %d", names[_i].name,
 		rank_in_name(names[_i].name));
+}
+END_TEST
+
+static const struct {
+	const char *name;
+	int64_t place, run;
+} places[] = {
+	{"epoch_3.pt", 3, -1},
+	{"ep=12.ckpt", 12, -1},
+	{"e3_s120.pt", 3, -1},
+	{"model_lr1e-3.pt", -1, -1},
+	{"model-03-1.6041.pt", 3, -1},
+	{"epoch-003-val_loss=0.61.ckpt", 3, -1},
+	{"2026-03-01_12-30-00.pt", 20260301123000, -1},
+	{"fold2_epoch_4.pt", 4, 2},
+	{"layer_03.pt", -1, -1},
+	{"consolidated.00.pth", -1, -1},
+	{"epoch99999999999999999999.pt", -1, -1},
+	{"", -1, -1},
+};
+
+START_TEST(names_give_places_in_a_series)
+{
+	ck_assert_msg(place_in_name(places[_i].name) == places[_i].place, "%s: place %lld", places[_i].name,
+		(long long)place_in_name(places[_i].name));
+	ck_assert_msg(run_in_name(places[_i].name) == places[_i].run, "%s: run %lld", places[_i].name,
+		(long long)run_in_name(places[_i].name));
 }
 END_TEST
 
@@ -411,12 +440,55 @@ START_TEST(a_custom_checkpoint_tells_the_scripts_counters)
 }
 END_TEST
 
+/* Make empty files, find the candidates, and hold their number and the files of the first against these. */
+static void finds(const char *const *paths, size_t count, size_t members)
+{
+	for (; *paths; paths++)
+		make(*paths, "x");
+	ck_assert_int_eq(find(), RP_OK);
+	ck_assert_uint_eq(candidates.list.count, count);
+	ck_assert_uint_eq(candidates.list.items[0].file_count, members);
+}
+
+START_TEST(epochs_make_a_series)
+{
+	finds((const char *const[]){"epoch_2.pt", "epoch_10.pt", "epoch_1.pt", NULL}, 3, 1);
+	ck_assert_str_eq(candidates.list.items[2].name, "epoch_10.pt");
+}
+END_TEST
+
+START_TEST(the_best_and_the_last_one_are_two)
+{
+	finds((const char *const[]){"best.pt", "last.pt", NULL}, 2, 1);
+}
+END_TEST
+
+START_TEST(the_best_one_stands_beside_the_plain_one)
+{
+	finds((const char *const[]){"checkpoint.pth.tar", "model_best.pth.tar", NULL}, 2, 1);
+}
+END_TEST
+
+START_TEST(a_model_and_its_optimizer_are_one)
+{
+	finds((const char *const[]){"model_000100.pt", "optim_000100.pt", "model_000200.pt", "optim_000200.pt", NULL}, 2, 2);
+}
+END_TEST
+
+START_TEST(pieces_are_no_series)
+{
+	finds((const char *const[]){"model.pt", "optimizer.pt", "layer_00.pt", "layer_01.pt", "consolidated.00.pth", NULL}, 1, 5);
+	ck_assert(!candidates.root);
+}
+END_TEST
+
 Suite *suite_profile(void)
 {
 	Suite *s = suite_create("profile");
 	TCase *t = tcase_create("names");
 
 	tcase_add_loop_test(t, names_tell_steps_from_ranks_shards_and_epochs, 0, sizeof names / sizeof *names);
+	tcase_add_loop_test(t, names_give_places_in_a_series, 0, sizeof places / sizeof *places);
 	suite_add_tcase(s, t);
 	t = tcase_create("candidates");
 	tcase_add_checked_fixture(t, setup, teardown);
@@ -426,6 +498,11 @@ Suite *suite_profile(void)
 	tcase_add_test(t, rank_files_without_steps_are_one_checkpoint);
 	tcase_add_test(t, a_pointer_is_read_and_a_large_or_binary_one_is_not);
 	tcase_add_test(t, a_folder_without_checkpoints_says_so);
+	tcase_add_test(t, epochs_make_a_series);
+	tcase_add_test(t, the_best_and_the_last_one_are_two);
+	tcase_add_test(t, the_best_one_stands_beside_the_plain_one);
+	tcase_add_test(t, a_model_and_its_optimizer_are_one);
+	tcase_add_test(t, pieces_are_no_series);
 	tcase_add_test(t, an_interrupted_saves_own_name_gives_it_away);
 	tcase_add_test(t, a_last_file_beside_a_numbered_one_is_a_checkpoint_of_its_own);
 	tcase_add_test(t, files_of_different_epochs_are_checkpoints_without_a_step);
