@@ -283,7 +283,7 @@ void explain_render_manual(struct strbuf *b)
 
 	strbuf_add_text(b,
 		".\\\" SPDX-License-Identifier: MIT\n"
-		".\\\" Printed by reprise explain --man; change src/finding/findings.def instead.\n"
+		".\\\" Made from src/finding/findings.def; change that instead.\n"
 		".Dd $Mdocdate$\n"
 		".Dt REPRISE-FINDINGS 7\n"
 		".Os\n"
