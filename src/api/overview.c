@@ -28,7 +28,7 @@ const char *overview_line(struct report *r, const struct state *s)
 	if (state_int(s, FACT_PARAMETERS, &n)) {
 		part(&b);
 		text_add_magnitude(&b, (uint64_t)n);
-		strbuf_add_text(&b, " parameters");
+		strbuf_add_text(&b, n == 1 ? " parameter" : " parameters");
 	}
 	if (state_int(s, FACT_STEP, &n)) {
 		part(&b);
@@ -37,6 +37,8 @@ const char *overview_line(struct report *r, const struct state *s)
 		if (state_int(s, FACT_MAX_STEPS, &of) && of > 0) {
 			strbuf_add_text(&b, " of ");
 			text_add_signed_count(&b, of);
+			if (n >= of)
+				strbuf_add_text(&b, ", the last");
 		}
 	}
 	const struct fact *epoch = state_fact(s, FACT_EPOCH), *lr = state_fact(s, FACT_LR);

@@ -135,13 +135,18 @@ bool epoch_place(const struct state *s, double *done, double *length)
 
 	if (!state_real(s, FACT_STEPS_PER_EPOCH, length) || !(*length > 0))
 		return false;
-	if (state_real(s, FACT_STEP, &step)) {
-		*done = fmod(step, *length);
-	} else if (state_real(s, FACT_EPOCH, &epoch)) {
+	/* An epoch with its fraction knows of epochs that were started again; the step does not. */
+	const struct fact *f = state_fact(s, FACT_EPOCH);
+	if (f && f->type == FACT_REAL && fact_to_double(f, &epoch))
 		*done = (epoch - floor(epoch)) * *length;
-	} else {
+	else if (state_real(s, FACT_STEP, &step))
+		*done = fmod(step, *length);
+	else if (f && fact_to_double(f, &epoch))
+		*done = 0;
+	else
 		return false;
-	}
+	if (fabs(*done - round(*done)) < 1e-6 * *length)
+		*done = round(*done);
 	/* A length that is no whole number leaves a rounding rest at the epoch's end. */
 	if (*length - *done < 1e-3 || *done < 1e-3)
 		*done = 0;

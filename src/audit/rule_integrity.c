@@ -43,7 +43,7 @@ static void check_layout(struct audit_case *c, struct findings *sink)
 			f = finding_add(sink, FINDING_I107, "no %s, which %s writes last: this save did not finish",
 				p->name, s->profile->title);
 		} else {
-			f = finding_add(sink, FINDING_I101, "%s is missing: the %s is not in the checkpoint",
+			f = finding_add(sink, FINDING_I101, "%s is missing: the checkpoint has no %s",
 				p->name, file_role_name(p->role));
 		}
 		place_file(sink, f, s, NO_FILE);

@@ -565,7 +565,7 @@ static void run_config(struct audit_case *c, struct findings *sink, struct cover
 			if (strcmp(name, telling_settings[k].name) != 0)
 				continue;
 			struct finding *f = change_finding(c, sink, FINDING_T109, name, before, after);
-			f->meaning = findings_text(sink, "it is a setting of %s", telling_settings[k].effect);
+			f->meaning = findings_text(sink, "it decides %s", telling_settings[k].effect);
 			if (s->profile->settings_note)
 				f->cause = s->profile->settings_note;
 		}

@@ -218,6 +218,23 @@ static void check_step(struct audit_case *c, struct findings *sink, int64_t step
 	f->cause = "the launch did not resume but started anew, or the two checkpoints were given in the wrong order";
 }
 
+/* Without a step to hold it against, the optimizer's counter must at least not go backwards. */
+static void check_updates(struct audit_case *c, struct findings *sink, double updates)
+{
+	double before;
+
+	if (!c->previous || !optimizer_step(c->previous, &before) || updates >= before)
+		return;
+	struct finding *f = finding_add(sink, FINDING_T104,
+		"the optimizer state was not restored: %s updates since it was made, %s in %s", number_text(sink, updates),
+		number_text(sink, before), checkpoint_name(c->previous));
+	place_optimizer(sink, f, c->current);
+	f->observed = quantity_real(updates);
+	f->expected = quantity_text(findings_text(sink, "more than %s", number_text(sink, before)));
+	f->unit = "updates";
+	f->meaning = "the moments start cold: the first updates after the resume are far too large";
+}
+
 static void run_counters(struct audit_case *c, struct findings *sink, struct coverage *cover)
 {
 	struct state *s = c->current;
@@ -228,9 +245,11 @@ static void run_counters(struct audit_case *c, struct findings *sink, struct cov
 
 	if (has_step)
 		check_step(c, sink, step);
+	if (count > 0 && !has_step)
+		check_updates(c, sink, most);
 	if (count == 0 || !has_step) {
 		cover_not_checked(cover, "counters", "step counters", "%s", has_step
-			? "the optimizer keeps none" : "no global step is saved");
+			? "the optimizer keeps none" : "no step counter was recognised");
 		return;
 	}
 	check_counter(c, sink, most, step);
@@ -612,11 +631,12 @@ static bool schedule_moves(struct audit_case *c, struct findings *sink, int64_t 
 {
 	int64_t before, step_before, steps;
 
-	if (!c->previous || !state_int(c->previous, FACT_SCHEDULE_STEP, &before) ||
-		!case_steps_between(c, &steps) || steps <= 0)
+	if (!c->previous || !state_int(c->previous, FACT_SCHEDULE_STEP, &before))
 		return false;
+	bool known = case_steps_between(c, &steps);
+	/* Going backwards needs no count of steps to be wrong. */
 	if (at < before) {
-		struct finding *f = schedule_finding(c, sink, FINDING_T101, at, before + steps,
+		struct finding *f = schedule_finding(c, sink, FINDING_T101, at, before + (known ? steps : 0),
 			findings_text(sink, "the learning rate schedule restarted: position %lld, %lld at the previous checkpoint",
 				(long long)at, (long long)before));
 		int64_t warmup;
@@ -625,6 +645,8 @@ static bool schedule_moves(struct audit_case *c, struct findings *sink, int64_t 
 		f->meaning = "warm-up and decay start again: the learning rate is not the planned one from here on";
 		return true;
 	}
+	if (!known || steps <= 0)
+		return false;
 	/* In a script's own unit (epochs, processes, …) the rate up to the previous checkpoint is the measure. */
 	if (!state_int(c->previous, FACT_STEP, &step_before) || step_before <= 0 || step <= step_before)
 		return true;
@@ -753,7 +775,8 @@ static void run_schedule(struct audit_case *c, struct findings *sink, struct cov
 		return;
 	}
 	if (!state_int(s, FACT_STEP, &step)) {
-		cover_not_checked(cover, name, subject, "no global step is saved");
+		bool compared = schedule_moves(c, sink, at, 0) || sink->of_code[FINDING_T101] > 0;
+		cover_ran(cover, name, subject, "values", compared, 1, "no step counter was recognised to hold it against");
 		return;
 	}
 	bool moved = schedule_moves(c, sink, at, step);
@@ -763,7 +786,9 @@ static void run_schedule(struct audit_case *c, struct findings *sink, struct cov
 	bool known_unit = s->profile->schedule_counts_steps && !plateau;
 	int64_t world = s->world > 0 ? s->world : 1;
 	bool restarted = sink->of_code[FINDING_T101] > 0 || sink->of_code[FINDING_T102] > 0;
-	bool fits = at == step || (double)at == updates || at == step + 1 || at + 1 == step;
+	/* Updates that were skipped under a loss scale count in neither; else the step decides. */
+	bool as_updates = (double)at == updates && (!known_unit || state_fact(s, FACT_SCALE));
+	bool fits = at == step || as_updates || at == step + 1 || at + 1 == step;
 	if (known_unit && !fits && at == step * world) {
 		struct finding *f = schedule_finding(c, sink, FINDING_T102, at, step,
 			findings_text(sink, "the schedule is at %lld times the step, the number of processes", (long long)world));

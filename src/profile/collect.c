@@ -104,6 +104,7 @@ static uint32_t storage_row(struct collector *c, struct storage *storage)
 		.length = storage->length,
 		.crc = storage->crc,
 		.crc_known = storage->crc_known,
+		.big_endian = storage->big_endian,
 	};
 	*row = (uint32_t)(c->state->storages.count - 1);
 	return *row;
@@ -124,6 +125,11 @@ uint32_t collect_tensor(struct collector *c, const char *name, enum tensor_role 
 	uint32_t storage = t->storage ? storage_row(c, t->storage) : NO_FILE;
 	if (t->storage && role == TENSOR_WEIGHT)
 		c->state->on_cuda |= slice_starts(t->storage->device, SLICE("cuda"));
+	if (storage != NO_FILE) {
+		struct state_storage *of = &c->state->storages.items[storage];
+		bool fresh = of->dtype == DTYPE_UNKNOWN && t->storage->users <= 1;
+		of->dtype = fresh || of->dtype == t->dtype ? t->dtype : DTYPE_UNKNOWN;
+	}
 	/* storage_row() may have moved nothing of `row`: it grows another table. */
 	*row = (struct state_tensor){
 		.name = state_text(c->state, slice_of(name)),
@@ -343,7 +349,7 @@ static bool take_torch(struct collector *c, struct val v, struct slice name, int
 		bad_stream(c, what, &e);
 		return true;
 	}
-	bool private = c->in_loader || contains(name, "generator") || contains(strbuf_slice(&c->path), "sampler") ||
+	bool private = c->in_loader || contains(name, "gen") || contains(name, "shuffle") || contains(strbuf_slice(&c->path), "sampler") ||
 		contains(strbuf_slice(&c->path), "loader");
 	const char *owner = cpu ? (private ? "generator" : "torch cpu") : cuda ? "cuda" : "mps";
 	add_stream(c, &state, owner, cpu ? -1 : device);

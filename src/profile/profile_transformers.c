@@ -230,8 +230,8 @@ const struct profile profile_transformers = {
 	.finish = finish,
 	.position = POSITION_RECOMPUTED,
 	.position_note = "the Trainer skips step mod steps-per-epoch batches of the epoch's order",
-	.settings_note = "optimizer and schedule are restored from the checkpoint: rates, betas and decay of the new "
-		"arguments are not used, the schedule's length is",
+	.settings_note = "the Trainer restores optimizer and schedule from the checkpoint: new rates, betas and decay have no effect, "
+		"a new length of the schedule has",
 	.rng_per_rank = true,
 	.schedule_counts_steps = true,
 	.optimizer_counts_steps = true,

@@ -450,7 +450,7 @@ static void show_coverage(struct page *p, const struct report *r, bool verbose, 
 
 void report_render_text(const struct report *r, const struct render_options *o, struct strbuf *out)
 {
-	struct page p = {.out = out, .width = o->width, .color = o->color};
+	struct page p = {.out = out, .width = o->quiet ? 0 : o->width, .color = o->color};
 	struct strbuf a, b;
 
 	if (r->has_verdict)

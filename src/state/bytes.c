@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <libdeflate.h>
+#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -104,10 +105,69 @@ static bool all_zero(const uint8_t *p, size_t n)
 	return n == 0 || (p[0] == 0 && memcmp(p, p + 1, n - 1) == 0);
 }
 
+/*
+ * The largest magnitude of a stretch of floats as bits: with the sign off, bits of floats order as integers, and
+ * NaN and infinity come last. One pass that the compiler vectorises; the counts need a second one only where
+ * there is something to count.
+ */
+#define DEFINE_LARGEST(name, type, mask) \
+	static uint64_t name(const uint8_t *bytes, size_t n) \
+	{ \
+		type most = 0; \
+		for (size_t i = 0; i < n; i++) { \
+			type v; \
+			memcpy(&v, bytes + i * sizeof v, sizeof v); \
+			v &= (mask); \
+			most = v > most ? v : most; \
+		} \
+		return most; \
+	}
+
+DEFINE_LARGEST(largest16, uint16_t, 0x7fff)
+DEFINE_LARGEST(largest32, uint32_t, 0x7fffffff)
+DEFINE_LARGEST(largest64, uint64_t, 0x7fffffffffffffff)
+
+static void count_special(struct state_storage *s, const uint8_t *p, size_t n, size_t width)
+{
+	for (size_t i = 0; i < n; i++) {
+		double v;
+		if (!dtype_to_double(s->dtype, p + i * width, false, &v))
+			continue;
+		if (isnan(v))
+			s->nans++;
+		else if (isinf(v))
+			*(v > 0 ? &s->infinities : &s->negative_infinities) += 1;
+		else if (fabs(v) > s->largest)
+			s->largest = fabs(v);
+	}
+}
+
+/* Add a stretch of whole elements to what is known of a storage's values. */
+static void take_values(struct state_storage *s, const uint8_t *p, size_t bytes)
+{
+	size_t width = dtype_size(s->dtype), n = bytes / width;
+	uint64_t bits = width == 2 ? largest16(p, n) : width == 4 ? largest32(p, n) : largest64(p, n);
+	uint8_t raw[8];
+	double v;
+
+	memcpy(raw, &bits, sizeof raw);
+	if (dtype_to_double(s->dtype, raw, false, &v) && isfinite(v)) {
+		if (v > s->largest)
+			s->largest = v;
+		return;
+	}
+	count_special(s, p, n, width);
+}
+
+static bool is_plain_float(uint8_t dtype)
+{
+	return dtype == DTYPE_F32 || dtype == DTYPE_BF16 || dtype == DTYPE_F16 || dtype == DTYPE_F64;
+}
+
 static bool read_storage(struct reader *r, struct state_storage *s)
 {
 	uint32_t crc = 0;
-	bool zero = true;
+	bool zero = true, values = is_plain_float(s->dtype) && !s->big_endian;
 
 	XXH3_128bits_reset(r->hash);
 	for (uint64_t at = 0; at < s->length; at += CHUNK) {
@@ -117,12 +177,16 @@ static bool read_storage(struct reader *r, struct state_storage *s)
 		crc = libdeflate_crc32(crc, r->buffer, n);
 		XXH3_128bits_update(r->hash, r->buffer, n);
 		zero = zero && all_zero(r->buffer, n);
+		/* A chunk is a whole number of elements; all but the last are. */
+		if (values)
+			take_values(s, r->buffer, n);
 	}
 	XXH128_hash_t digest = XXH3_128bits_digest(r->hash);
 	s->crc_found = crc;
 	s->digest[0] = digest.low64;
 	s->digest[1] = digest.high64;
 	s->zero = zero;
+	s->valued = values;
 	s->read = true;
 	return true;
 }

@@ -224,27 +224,57 @@ static void compare_pair(struct tensor_changes *w, const struct state *earlier, 
 		w->different = y;
 }
 
-static bool compare_all(const struct state *earlier, enum tensor_role role, const struct state *later,
-	enum tensor_role later_role, uint32_t later_file, struct tensor_changes *w)
+/* Merge the two lists: what both have goes into pairs. */
+static bool pair_all(const struct state *earlier, enum tensor_role role, const struct state *later,
+	enum tensor_role later_role, uint32_t later_file, struct tensor_pairs *pairs)
 {
 	size_t na, nb;
 	const struct state_tensor **a = by_name(earlier, role, NO_FILE, &na);
 	const struct state_tensor **b = by_name(later, later_role, later_file, &nb);
+	bool ok = a && b;
 
-	*w = (struct tensor_changes){0};
-	for (size_t i = 0, k = 0; a && b && (i < na || k < nb);) {
+	*pairs = (struct tensor_pairs){0};
+	for (size_t i = 0, k = 0; ok && (i < na || k < nb);) {
 		int order = i == na ? 1 : k == nb ? -1 : compare_names(&a[i], &b[k]);
-		if (order == 0)
-			compare_pair(w, earlier, later, a[i], b[k]);
-		else
-			w->single++;
+		struct tensor_pair *p = order == 0 ? array_push(&pairs->list, PAIRS_MAX) : NULL;
+		if (p)
+			*p = (struct tensor_pair){a[i], b[k]};
+		ok = p || order != 0;
+		pairs->single += order != 0;
 		i += order <= 0;
 		k += order >= 0;
 	}
-	bool ok = a && b;
 	free(a);
 	free(b);
+	if (!ok)
+		tensor_pairs_release(pairs);
 	return ok;
+}
+
+bool tensors_pair(const struct state *earlier, const struct state *later, enum tensor_role role,
+	struct tensor_pairs *pairs)
+{
+	return pair_all(earlier, role, later, role, NO_FILE, pairs);
+}
+
+void tensor_pairs_release(struct tensor_pairs *pairs)
+{
+	array_release(&pairs->list);
+}
+
+static bool compare_all(const struct state *earlier, enum tensor_role role, const struct state *later,
+	enum tensor_role later_role, uint32_t later_file, struct tensor_changes *w)
+{
+	struct tensor_pairs pairs;
+
+	*w = (struct tensor_changes){0};
+	if (!pair_all(earlier, role, later, later_role, later_file, &pairs))
+		return false;
+	for (size_t i = 0; i < pairs.list.count; i++)
+		compare_pair(w, earlier, later, pairs.list.items[i].earlier, pairs.list.items[i].later);
+	w->single = pairs.single;
+	tensor_pairs_release(&pairs);
+	return true;
 }
 
 bool tensors_compare(const struct state *earlier, enum tensor_role role, const struct state *later,

@@ -29,6 +29,21 @@ int streams_since_seed(struct stream_pairs *pairs, const struct state *state, st
 
 void stream_pairs_release(struct stream_pairs *pairs);
 
+/* The tensors of one role that two states have in common, by name and rank. */
+struct tensor_pair {
+	const struct state_tensor *earlier, *later;
+};
+
+struct tensor_pairs {
+	ARRAY(struct tensor_pair) list;
+	uint64_t single; /* tensors that only one of them has */
+};
+
+/* O(n log n) in the tensors. False when memory ran out; `pairs` is then empty. */
+bool tensors_pair(const struct state *earlier, const struct state *later, enum tensor_role role,
+	struct tensor_pairs *pairs);
+void tensor_pairs_release(struct tensor_pairs *pairs);
+
 /* How the tensors of one role differ between two states, by name and rank. */
 struct tensor_changes {
 	uint64_t both, single;       /* in both; in one only */

@@ -127,11 +127,15 @@ struct state_storage {
 	uint32_t file;
 	uint64_t offset, length; /* in the file; offset UINT64_MAX: bytes stood inline */
 	uint32_t crc;            /* as stored */
-	bool crc_known;
-	bool read;               /* the three below hold */
+	bool crc_known, big_endian;
+	uint8_t dtype;           /* of the tensors that fill it, where all have one; else DTYPE_UNKNOWN */
+	bool read;               /* what follows holds */
 	bool zero;               /* every byte is zero */
 	uint32_t crc_found;      /* CRC-32 of the bytes */
 	uint64_t digest[2];      /* XXH3-128 of the bytes */
+	bool valued;             /* it is of a float type, and the four below hold */
+	double largest;          /* magnitude of the largest finite element */
+	uint64_t nans, infinities, negative_infinities; /* elements; infinities: positive ones */
 };
 
 struct state_tensor {

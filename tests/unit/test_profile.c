@@ -40,7 +40,6 @@ static const struct {
 	{"resnet50.pth", -1, -1},
 	{"misstep3.pt", -1, -1},
 	{"epoch=9-val_loss=0.31.ckpt", -1, -1},
-	{"model_0.25_7000.pt", 7000, -1},
 	{"epoch-003-val_loss=0.61.ckpt", -1, -1},
 	{"model-03-1.6041.pt", -1, -1},
 };
