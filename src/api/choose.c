@@ -483,6 +483,18 @@ static size_t predecessor(const struct contender *k, const struct candidates *c,
 	return best;
 }
 
+/* Only the newest pair of a line is held against each other; that the earlier ones were not is said. */
+static void cover_line(struct report *r, const struct contender *k, size_t count)
+{
+	uint64_t live = 0;
+
+	for (size_t i = 0; i < count; i++)
+		live += k[i].standing == STANDING_LIVE;
+	if (live > 2)
+		cover_ran(&r->coverage, "line", "checkpoints against their predecessors", "pairs", 1, live - 1,
+			"the newest pair; --step N judges another");
+}
+
 int choose_checkpoint(struct choice *choice, struct report *r, struct subject *s,
 	const struct verify_options *o, struct error *e)
 {
@@ -513,6 +525,7 @@ int choose_checkpoint(struct choice *choice, struct report *r, struct subject *s
 		report_rejected(r, s, k, choice->chosen);
 		order_by_step(k, c->list.count, order);
 		tell(r, s, k, order, choice);
+		cover_line(r, k, c->list.count);
 		if (none)
 			give_up(r, none, &(struct verdict_case){.findings = &r->findings, .coverage = &r->coverage});
 	}

@@ -195,6 +195,16 @@ static int judge_unreadable(struct report *r, const struct candidate *c, struct 
 	return RP_OK;
 }
 
+/* Whether two subjects are one checkpoint by two names. */
+static bool same_file(const struct subject *a, const struct subject *b)
+{
+	const struct listed *x = &a->listing.files.items[a->chosen->files[0]];
+	const struct listed *y = &b->listing.files.items[b->chosen->files[0]];
+
+	return x->inode == y->inode && x->mtime_ns == y->mtime_ns && x->size == y->size &&
+		strcmp(x->name, y->name) == 0;
+}
+
 static int judge_choice(struct report *r, struct subject *now, const struct choice *choice,
 	const struct verify_options *o, struct error *e)
 {
@@ -212,6 +222,8 @@ static int judge_choice(struct report *r, struct subject *now, const struct choi
 		if (has_older && status == RP_OK)
 			status = open_earlier(&older, NULL, now->listing.root, choice->older, o, e);
 	}
+	if (status == RP_OK && o->against && same_file(now, &before))
+		status = fail(e, RP_E_ARGUMENT, ERROR_NO_OFFSET, "--against %s is the checkpoint itself", o->against);
 	if (status == RP_OK) {
 		if (has_before)
 			overview_input(r, &before.state, "against");
