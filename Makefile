@@ -195,9 +195,9 @@ $(BENCHES): $B/bench/%: bench/%.c $B/libreprise.a
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(ALL_CFLAGS) -Iinclude -Isrc $(ALL_LDFLAGS) -o $@ $< $B/libreprise.a $(LIBS)
 
-.PHONY: bench-pickle
-bench-pickle: $B/bench/pickle ## measure decoding of pickles against Python's
-	$(Q)bench/run.sh $B pickle
+.PHONY: bench
+bench: $B/bench/pickle $B/bench/rng $B/reprise ## measure speeds as ratios to what one would run instead (PYTHON=… with torch)
+	$(Q)bench/run.sh $B $(BENCH)
 
 .PHONY: clean
 clean: ## remove what was built

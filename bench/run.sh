@@ -20,7 +20,20 @@ pickle() {
 	}'
 }
 
-[ $# -gt 0 ] || set -- pickle
+# How fast the words of MT19937 are walked when two states are compared.
+rng() {
+	"$build/bench/rng"
+}
+
+# A torch file of 4 GB: show, ls, get and verify --quick against opening it with torch (memory-mapped,
+# weights only), and verify with the bytes against reading them with cat. PYTHON names an interpreter that
+# has torch; without it the file cannot be made.
+open() {
+	data=$build/bench/4gb.pt
+	"${PYTHON:-python3}" "$top/torch_open.py" "$data" "$build/reprise"
+}
+
+[ $# -gt 0 ] || set -- pickle rng open
 for part; do
 	"$part"
 done

@@ -8,6 +8,8 @@ reprise=$(realpath "${1:?usage: fixtures.sh REPRISE [FIXTURE…]}")
 shift
 here=$(cd "$(dirname "$0")/.." && pwd)
 passed=0 failed=0
+reports=$(mktemp -d)
+trap 'rm -rf "$reports"' EXIT
 
 fail() {
 	echo "FAIL $fixture: $command: $1"
@@ -75,6 +77,7 @@ for expect in "${expects[@]}"; do
 		read -r -a words <<<"$command"
 		report=$(cd "$folder" && "$reprise" "${words[@]}" --settle 0 --format json 2>/dev/null)
 		status=$?
+		printf '%s\n' "$report" >"$reports/$((passed + failed)).json"
 		[ "$status" -le 5 ] || fail "exit status $status"
 		IFS=';' read -r -a clauses <<<"${line#* : }"
 		for clause in "${clauses[@]}"; do
@@ -84,5 +87,9 @@ for expect in "${expects[@]}"; do
 		if [ $ok = yes ]; then passed=$((passed + 1)); else failed=$((failed + 1)); fi
 	done <"$expect"
 done
+# Every report that was made is what the schema says.
+if ! python3 "$here/tests/validate.py" "$here/share/reprise-1.schema.json" "$reports"; then
+	failed=$((failed + 1))
+fi
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]

@@ -14,8 +14,11 @@ enum standing {
 	STANDING_LIVE,
 	STANDING_REJECTED,
 	STANDING_DEAD,
+	STANDING_EARLIER, /* of an earlier launch of the same experiment */
 	STANDING_UNCLEAR, /* another branch, and times do not tell which is newer */
 };
+
+static const char standing_chosen[] = "resume from";
 
 /* What is known of one candidate after a look at its metadata. */
 struct contender {
@@ -24,6 +27,7 @@ struct contender {
 	const char *reason; /* of a rejection */
 	struct log_point *log;
 	size_t log_count;
+	const struct profile *profile; /* what its files turned out to be */
 	size_t by;          /* the candidate that killed it */
 };
 
@@ -36,6 +40,17 @@ static bool keep_log(struct contender *k, const struct state *s)
 		memcpy(k->log, s->log.items, s->log.count * sizeof *k->log);
 	k->log_count = s->log.count;
 	return true;
+}
+
+/* What is wrong with a rejected one; where the message is about "the file", which file it is. */
+static const char *reason_of(struct report *r, const struct candidate *c, const struct finding *f)
+{
+	size_t root = strlen(c->path);
+	bool unnamed = f->code == FINDING_I102 || f->code == FINDING_I104 || f->code == FINDING_I114;
+
+	if (unnamed && f->place.file && strncmp(f->place.file, c->path, root) == 0 && f->place.file[root] == '/')
+		return report_text(r, "%s: %s", f->place.file + root + 1, f->message);
+	return report_text(r, "%s", f->message);
 }
 
 /* Look at one candidate: metadata only, its own parts and names. */
@@ -59,8 +74,10 @@ static int look(struct contender *k, struct report *r, struct subject *s, const 
 	state_init(&state, &o->limits);
 	int status = checkpoint_load(&state, candidate, &s->listing, &o->limits, &own, &why);
 	if (status == RP_OK) {
+		k->profile = state.profile;
 		struct audit_case c = {.current = &state, .limits = &o->limits, .no_previous = ""};
 		rule_parts.run(&c, &own, &cover);
+		rule_names.run(&c, &own, &cover);
 		if (state_int(&state, FACT_STEP, &step))
 			k->step = step;
 		if (!keep_log(k, &state))
@@ -73,7 +90,10 @@ static int look(struct contender *k, struct report *r, struct subject *s, const 
 	findings_sort(&own);
 	if (own.list.count > 0 && own.list.items[0].severity == SEVERITY_ERROR) {
 		k->standing = STANDING_REJECTED;
-		k->reason = report_text(r, "%s", own.list.items[0].message);
+		k->reason = reason_of(r, candidate, &own.list.items[0]);
+		/* A framework finds it by its name, whatever is in it. */
+		if (candidate->step >= 0)
+			k->step = candidate->step;
 	}
 	state_release(&state);
 	coverage_release(&cover);
@@ -102,12 +122,40 @@ static bool logs_agree(const struct contender *earlier, const struct contender *
 	return earlier->log_count > 0 && later->log_count >= earlier->log_count && !logs_differ(earlier, later);
 }
 
+/*
+ * Of several launches of one experiment, each in a folder of its own, the newest that left something usable is the
+ * one that a relaunch continues. Earlier ones are no predecessors: a launch may have started anew.
+ */
+static void find_earlier(struct contender *k, const struct candidates *c)
+{
+	for (size_t i = 0; i < c->list.count; i++) {
+		const char *word = k[i].profile ? k[i].profile->launch_folder : NULL;
+		const char *mine = c->list.items[i].folder;
+		size_t start, end, other_start, other_end;
+		int64_t launch = word ? launch_in_path(mine, word, &start, &end) : -1;
+		int64_t newest = launch;
+		for (size_t j = 0; launch >= 0 && j < c->list.count && k[i].standing == STANDING_LIVE; j++) {
+			const char *theirs = c->list.items[j].folder;
+			int64_t other = k[j].profile == k[i].profile && k[j].standing != STANDING_REJECTED
+				? launch_in_path(theirs, word, &other_start, &other_end) : -1;
+			if (other <= newest || start != other_start || strncmp(mine, theirs, start) != 0 ||
+				strcmp(mine + end, theirs + other_end) != 0)
+				continue;
+			newest = other;
+			k[i].by = j;
+		}
+		if (newest > launch)
+			k[i].standing = STANDING_EARLIER;
+	}
+}
+
 /* Branches: a checkpoint that was saved later with a lower number kills the higher ones. */
 static void find_dead(struct contender *k, const struct candidates *c)
 {
 	for (size_t i = 0; i < c->list.count; i++) {
-		for (size_t j = 0; j < i; j++) {
-			if (k[i].standing != STANDING_LIVE || k[j].standing == STANDING_REJECTED || k[j].step >= k[i].step)
+		for (size_t j = 0; j < c->list.count; j++) {
+			if (k[i].standing != STANDING_LIVE || k[j].standing == STANDING_REJECTED ||
+				k[j].standing == STANDING_EARLIER || k[j].step >= k[i].step)
 				continue;
 			/* j has the lower number. Does i continue it? */
 			if (logs_agree(&k[j], &k[i]))
@@ -171,13 +219,38 @@ static size_t follow_pointers(struct report *r, const struct subject *s, const s
 	return chosen;
 }
 
-static void tell(struct report *r, const struct subject *s, const struct contender *k, const struct choice *choice)
+/* How a candidate is called among the others: by its path below the root where folders may repeat names. */
+static const char *called(struct report *r, const struct subject *s, size_t at)
+{
+	const struct candidate *c = &s->candidates.list.items[at];
+	const char *below = c->path + strlen(s->listing.root);
+
+	for (size_t i = 0; i < s->candidates.list.count; i++)
+		if (strcmp(s->candidates.list.items[i].folder, c->folder) != 0)
+			return report_text(r, "%s", *below == '/' ? below + 1 : below);
+	return report_text(r, "%s", c->name);
+}
+
+/* Candidates by the step that is in them; a file that is called "last" has none in its name. Insertion sort. */
+static void order_by_step(const struct contender *k, size_t count, size_t *order)
+{
+	for (size_t i = 0; i < count; i++) {
+		size_t at = i;
+		for (; at > 0 && k[order[at - 1]].step > k[i].step; at--)
+			order[at] = order[at - 1];
+		order[at] = i;
+	}
+}
+
+static void tell(struct report *r, const struct subject *s, const struct contender *k, const size_t *order,
+	const struct choice *choice)
 {
 	static const char *const columns[] = {"standing", "name", "step", "reason"};
 	struct report_table *t = report_add_table(r, "candidates", NULL, columns, 4);
 	const struct candidates *c = &s->candidates;
 
-	for (size_t i = c->list.count; i-- > 0;) {
+	for (size_t n = c->list.count; n-- > 0;) {
+		size_t i = order[n];
 		const char *standing = "", *reason = NULL;
 		enum cell_tone tone = TONE_PLAIN;
 		switch (k[i].standing) {
@@ -191,6 +264,11 @@ static void tell(struct report *r, const struct subject *s, const struct contend
 			reason = report_text(r, "%s was saved after it", c->list.items[k[i].by].name);
 			tone = TONE_DIM;
 			break;
+		case STANDING_EARLIER:
+			standing = "earlier launch";
+			reason = report_text(r, "%s is newer; --against compares", c->list.items[k[i].by].folder);
+			tone = TONE_DIM;
+			break;
 		case STANDING_UNCLEAR:
 			standing = "unclear";
 			reason = report_text(r, "another branch than %s; the files' times do not tell which is newer",
@@ -201,17 +279,43 @@ static void tell(struct report *r, const struct subject *s, const struct contend
 			break;
 		}
 		if (i == choice->chosen) {
-			standing = "resume from";
+			standing = standing_chosen;
 			tone = TONE_GOOD;
 		} else if (i == choice->previous) {
 			standing = "its predecessor";
 		}
-		const char *cells[] = {standing, report_text(r, "%s", c->list.items[i].name),
+		const char *cells[] = {standing, called(r, s, i),
 			k[i].step >= 0 ? report_text(r, "%lld", (long long)k[i].step) : NULL, reason};
 		struct quantity values[4] = {{0}};
 		if (k[i].step >= 0)
 			values[2] = quantity_count(k[i].step);
 		report_add_row_values(r, t, tone, cells, values);
+	}
+}
+
+void choice_judged(struct report *r)
+{
+	bool sound = true;
+
+	if (r->exit == 0)
+		return;
+	/* Those two speak of other checkpoints than the chosen one. */
+	for (size_t i = 0; i < r->findings.list.count; i++) {
+		const struct finding *f = &r->findings.list.items[i];
+		if (f->code != FINDING_I106 && f->code != FINDING_I108 && verdict_fails(f, report_failing(r)))
+			sound = false;
+	}
+	if (sound && r->exit == 1)
+		return;
+	for (size_t t = 0; t < r->tables.count; t++) {
+		struct report_table *table = &r->tables.items[t];
+		for (size_t i = 0; i < table->rows.count; i++) {
+			struct report_row *row = &table->rows.items[i];
+			if (strcmp(table->name, "candidates") == 0 && strcmp(row->cells[0], standing_chosen) == 0) {
+				row->cells[0] = "judged";
+				row->tone = TONE_BAD;
+			}
+		}
 	}
 }
 
@@ -309,22 +413,29 @@ int choose_checkpoint(struct choice *choice, struct report *r, struct subject *s
 		return RP_OK;
 	}
 	struct contender *k = calloc(c->list.count + 1, sizeof *k);
-	if (!k)
+	size_t *order = calloc(c->list.count + 1, sizeof *order);
+	if (!k || !order) {
+		free(k);
+		free(order);
 		return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for %zu checkpoints", c->list.count);
+	}
 	for (size_t i = 0; i < c->list.count && status == RP_OK; i++)
 		status = look(&k[i], r, s, &c->list.items[i], o, e);
 	if (status == RP_OK) {
+		find_earlier(k, c);
 		find_dead(k, c);
 		const char *none = pick(r, choice, s, k, o);
 		choice->previous = predecessor(k, c->list.count, choice->chosen);
 		choice->older = predecessor(k, c->list.count, choice->previous);
 		report_rejected(r, s, k, choice->chosen);
-		tell(r, s, k, choice);
+		order_by_step(k, c->list.count, order);
+		tell(r, s, k, order, choice);
 		if (none)
 			give_up(r, none, &(struct verdict_case){.findings = &r->findings, .coverage = &r->coverage});
 	}
 	for (size_t i = 0; i < c->list.count; i++)
 		free(k[i].log);
+	free(order);
 	free(k);
 	return status;
 }

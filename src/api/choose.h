@@ -23,4 +23,7 @@ struct choice {
 int choose_checkpoint(struct choice *choice, struct report *r, struct subject *s,
 	const struct verify_options *o, struct error *e);
 
+/* After the verdict: one in which something is wrong is not called the one to resume from. */
+void choice_judged(struct report *r);
+
 #endif

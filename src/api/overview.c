@@ -78,6 +78,20 @@ static const char *draws(struct report *r, uint64_t n)
 	return text;
 }
 
+/* Large rates in whole numbers, as counts are written. */
+static const char *rate_text(struct report *r, double rate)
+{
+	struct strbuf b;
+
+	if (rate < 1000)
+		return report_text(r, "%.4g", rate);
+	strbuf_init(&b, LINE_BYTES);
+	text_add_count(&b, (uint64_t)(rate + 0.5));
+	const char *text = report_text(r, "%s", strbuf_text(&b));
+	strbuf_release(&b);
+	return text;
+}
+
 const char *overview_relation(struct report *r, const struct rng_relation *relation, int64_t steps)
 {
 	switch (relation->kind) {
@@ -85,8 +99,8 @@ const char *overview_relation(struct report *r, const struct rng_relation *relat
 		return "identical";
 	case RNG_ADVANCED:
 		if (steps > 0 && relation->draws > 0)
-			return report_text(r, "advanced by %s (%.4g a step)", draws(r, relation->draws),
-				(double)relation->draws / (double)steps);
+			return report_text(r, "advanced by %s (%s a step)", draws(r, relation->draws),
+				rate_text(r, (double)relation->draws / (double)steps));
 		return report_text(r, "advanced by %s", draws(r, relation->draws));
 	case RNG_RESEEDED:
 		return "re-seeded";

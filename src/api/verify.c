@@ -138,6 +138,8 @@ static int judge(struct report *r, struct subject *now, struct subject *before, 
 			.coverage = &r->coverage,
 			.unreadable = unreadable(r, &now->state),
 		};
+		if (!v.unreadable)
+			v.unreadable = c.undecided;
 		take_evidence(r, &c, &v);
 		struct verdict verdict = verdict_of(&v);
 		report_take_verdict(r, &verdict);
@@ -171,6 +173,28 @@ static int open_earlier(struct subject *s, const char *named, const char *root, 
 	return status;
 }
 
+/*
+ * A checkpoint of which no file could be read. Where that is a defect of the files, the findings are the
+ * answer; where we could not look, the error is.
+ */
+static int judge_unreadable(struct report *r, const struct candidate *c, struct error *e)
+{
+	bool defect = false;
+
+	for (size_t i = 0; i < r->findings.list.count; i++)
+		defect = defect || verdict_fails(&r->findings.list.items[i], SEVERITY_OK);
+	if (!defect)
+		return e->status;
+	cover_not_checked(&r->coverage, "contents", "all that is in the checkpoint", "no file of it could be read");
+	report_add_input(r, c->path, "checkpoint", c->profile ? c->profile->name : "");
+	struct verdict_case v = {.findings = &r->findings, .coverage = &r->coverage, .unreadable = report_text(r, "%s", e->text)};
+	struct verdict verdict = verdict_of(&v);
+	report_take_verdict(r, &verdict);
+	r->forecast = true;
+	*e = ERROR_INIT;
+	return RP_OK;
+}
+
 static int judge_choice(struct report *r, struct subject *now, const struct choice *choice,
 	const struct verify_options *o, struct error *e)
 {
@@ -179,6 +203,8 @@ static int judge_choice(struct report *r, struct subject *now, const struct choi
 	bool has_older = has_before && !o->against && choice->older != SIZE_MAX;
 	int status = subject_read(now, &now->candidates.list.items[choice->chosen], &o->limits, &r->findings, e);
 
+	if (status < 0)
+		return judge_unreadable(r, now->chosen, e);
 	if (status == RP_OK) {
 		overview_input(r, &now->state, "checkpoint");
 		if (has_before)
@@ -212,5 +238,6 @@ int verify_path(struct report *r, const char *path, const struct verify_options 
 		status = judge_choice(r, &now, &choice, o, e);
 	subject_close(&now);
 	report_finish(r);
+	choice_judged(r);
 	return status;
 }

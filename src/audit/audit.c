@@ -94,6 +94,23 @@ bool optimizer_step(const struct state *s, double *out)
 	return known;
 }
 
+/* The last part of a path that is a plain name. */
+static const char *path_end(const char *path)
+{
+	const char *dot = strrchr(path, '.');
+	return dot ? dot + 1 : path;
+}
+
+bool case_new_epoch(const struct audit_case *c)
+{
+	const struct fact *f = state_fact(c->current, FACT_STEP);
+	double before, after;
+
+	return c->previous && f && !c->current->profile->optimizer_counts_steps && strcmp(path_end(f->path), "step") == 0 &&
+		!state_fact(c->current, FACT_BATCH_IN_EPOCH) && state_real(c->previous, FACT_EPOCH, &before) &&
+		state_real(c->current, FACT_EPOCH, &after) && after > before;
+}
+
 bool case_steps_between(const struct audit_case *c, int64_t *steps)
 {
 	int64_t earlier, later;
@@ -111,7 +128,8 @@ bool case_steps_between(const struct audit_case *c, int64_t *steps)
 		*steps = (int64_t)(after - before);
 		return true;
 	}
-	if (!state_int(c->previous, FACT_STEP, &earlier) || !state_int(c->current, FACT_STEP, &later))
+	if (!state_int(c->previous, FACT_STEP, &earlier) || !state_int(c->current, FACT_STEP, &later) ||
+		case_new_epoch(c))
 		return false;
 	/* Everything started again: the steps since then are all there are. */
 	*steps = later == earlier ? 0 : later;

@@ -23,6 +23,7 @@ struct audit_case {
 	const struct byte_totals *bytes; /* what was streamed of the current one; NULL: metadata only */
 	const struct limits *limits;
 	const char *no_previous;     /* why there is no previous one, for coverage */
+	const char *undecided;       /* why nothing can be said of a resume at all, or NULL */
 	const char *inexact;         /* what an exact resume would need and is not there: the first reason */
 };
 
@@ -62,6 +63,12 @@ int64_t case_step(const struct audit_case *c);
 
 /* The largest step counter in the optimizer's state; false where it keeps none. */
 bool optimizer_step(const struct state *s, double *out);
+
+/*
+ * Whether a step that went back may count inside an epoch: it is called just "step", no batch is saved beside
+ * it, and a later epoch is running.
+ */
+bool case_new_epoch(const struct audit_case *c);
 
 /*
  * Steps taken from the previous to the current checkpoint, never negative: where the counters started again

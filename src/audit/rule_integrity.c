@@ -18,6 +18,14 @@ static bool has_role(const struct state *s, enum file_role role, int32_t rank)
 	return false;
 }
 
+static uint32_t find_file(const struct state *s, const char *path)
+{
+	for (uint32_t i = 0; i < s->files.count; i++)
+		if (strcmp(s->files.items[i].path, path) == 0)
+			return i;
+	return NO_FILE;
+}
+
 /* What the framework always writes. */
 static void check_layout(struct audit_case *c, struct findings *sink)
 {
@@ -67,6 +75,26 @@ static void check_against_previous(struct audit_case *c, struct findings *sink)
 		place_file(sink, found, s, NO_FILE);
 		if (f->rank != NO_RANK)
 			found->place.ranks = findings_text(sink, "%d", f->rank);
+	}
+}
+
+/* One more file of a role whose files must be as many as the script's objects. */
+static void check_counted(struct audit_case *c, struct findings *sink)
+{
+	struct state *s = c->current, *before = c->previous;
+	enum file_role role = s->profile->counted;
+
+	if (!before || role == FILE_OTHER || before->profile != s->profile)
+		return;
+	for (uint32_t i = 0; i < s->files.count; i++) {
+		const struct state_file *f = &s->files.items[i];
+		if (f->role != role || !has_role(before, role, NO_RANK) || find_file(before, f->path) != NO_FILE)
+			continue;
+		struct finding *found = finding_add(sink, FINDING_I115, "%s is not in %s",
+			findings_escaped(sink, slice_of(f->path)), checkpoint_name(before));
+		place_file(sink, found, s, i);
+		found->cause = findings_text(sink, "%s refuses to load unless the script registers as many objects",
+			s->profile->title);
 	}
 }
 
@@ -130,14 +158,6 @@ static int compare_tensors(const void *pa, const void *pb)
 	if (a->file != b->file)
 		return a->file < b->file ? -1 : 1;
 	return strcmp(a->name, b->name);
-}
-
-static uint32_t find_file(const struct state *s, const char *path)
-{
-	for (uint32_t i = 0; i < s->files.count; i++)
-		if (strcmp(s->files.items[i].path, path) == 0)
-			return i;
-	return NO_FILE;
 }
 
 /*
@@ -205,6 +225,7 @@ static void run_parts(struct audit_case *c, struct findings *sink, struct covera
 
 	check_layout(c, sink);
 	check_against_previous(c, sink);
+	check_counted(c, sink);
 	if (s->placements.count > 0 && !s->single)
 		check_index(c, sink);
 	else
@@ -243,6 +264,9 @@ static void check_name(struct audit_case *c, struct findings *sink)
 	state_int(s, FACT_SAMPLES, &samples);
 	optimizer_step(s, &updates);
 	bool known_unit = s->profile->schedule_counts_steps;
+	for (size_t i = 0; i < s->facts.count; i++)
+		if (s->facts.items[i].key == FACT_COUNTER && s->facts.items[i].type == FACT_INT && s->facts.items[i].i == named)
+			return;
 	/* A script of one's own may count epochs, samples or updates in its names, or save before it counts. */
 	if (!known_unit && (named == epoch || named == epoch + 1 || named == samples || (double)named == updates ||
 		named == step + 1 || named == step - 1))

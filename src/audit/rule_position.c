@@ -17,37 +17,83 @@ static const char *count_text(struct findings *sink, double n)
 	return text;
 }
 
+/* Whether something is saved that the data can go on from. A framework's own batch count is not, where it restarts. */
 static bool has_position(const struct state *s)
 {
-	return state_fact(s, FACT_POSITION) || state_fact(s, FACT_BATCH_IN_EPOCH) || state_fact(s, FACT_SAMPLES);
+	return state_fact(s, FACT_POSITION) || state_fact(s, FACT_SAMPLES) ||
+		(state_fact(s, FACT_BATCH_IN_EPOCH) && s->profile->position != POSITION_RESTARTS);
+}
+
+/*
+ * Batches of the running epoch that are behind, by what counts them, else by the updates of the epoch. False where
+ * nothing says so.
+ */
+static bool batches_behind(const struct state *s, double *batches)
+{
+	double done, length;
+	int64_t accumulation = 1, counted;
+	bool ended = false;
+
+	if (state_bool(s, FACT_EPOCH_END, &ended) && ended) {
+		*batches = 0;
+		return true;
+	}
+	if (s->profile->position == POSITION_RESTARTS && state_real(s, FACT_BATCH_IN_EPOCH, batches))
+		return true;
+	/* A script that does not use the framework's accumulation leaves its count at zero. */
+	if (state_int(s, FACT_MICRO_STEP, &counted) && counted > 0) {
+		*batches = (double)counted;
+		return true;
+	}
+	if (!epoch_place(s, &done, &length))
+		return false;
+	state_int(s, FACT_ACCUMULATION, &accumulation);
+	*batches = done * (double)(accumulation < 1 ? 1 : accumulation);
+	return true;
+}
+
+/* Why a resume would start the epoch again: the framework, its version, and what it does. */
+static const char *restart_cause(struct findings *sink, const struct state *s)
+{
+	const char *version = state_fact_text(s, FACT_FRAMEWORK_VERSION);
+
+	if (s->profile->fallback)
+		return "no data position is saved; unless the script skips what was read";
+	return findings_text(sink, "no data position is saved; %s%s%s %s", s->profile->title, version ? " " : "",
+		version ? findings_escaped(sink, slice_of(version)) : "", s->profile->position_note);
 }
 
 /* The framework starts the epoch's data again, although updates of the epoch are behind. */
 static void restart_finding(struct audit_case *c, struct findings *sink, const char *why, enum severity severity,
-	double done, double length)
+	double batches)
 {
 	struct state *s = c->current;
-	int64_t accumulation = 1;
+	double done, length;
 
-	state_int(s, FACT_ACCUMULATION, &accumulation);
-	if (accumulation < 1)
-		accumulation = 1;
-	double batches = done * (double)accumulation;
 	struct finding *f = finding_add(sink, FINDING_P101,
 		"%s batches per rank: the epoch's data would start again from the top", count_text(sink, batches));
 	f->severity = severity;
 	const struct fact *where = state_fact(s, FACT_IGNORE_DATA_SKIP);
-	place_fact(sink, f, s, where ? where : state_fact(s, FACT_STEP));
-	f->place.step_first = f->place.step_last = case_step(c);
-	f->cause = why;
 	if (where)
 		f->remedy = "Relaunch with ignore_data_skip=False; the Trainer then passes over what was read.";
+	else if (s->profile->position_remedy)
+		f->remedy = s->profile->position_remedy;
+	static const enum fact_key shown[] = {FACT_BATCH_IN_EPOCH, FACT_MICRO_STEP, FACT_STEP, FACT_EPOCH};
+	for (size_t i = 0; !where && i < sizeof shown / sizeof shown[0]; i++)
+		where = state_fact(s, shown[i]);
+	if (where)
+		place_fact(sink, f, s, where);
+	else
+		place_file(sink, f, s, NO_FILE);
+	f->place.step_first = f->place.step_last = case_step(c);
+	f->cause = why;
 	f->observed = quantity_count(0);
 	f->expected = quantity_real(batches);
 	f->unit = "batches into the epoch";
-	f->meaning = findings_text(sink,
-		"%s of %s updates of the epoch are done; the loss will look too low for %s batches, then step up to its true level",
-		count_text(sink, done), count_text(sink, length), count_text(sink, batches));
+	const char *loss = findings_text(sink, "the loss will look too low for %s batches, then step up to its true level",
+		count_text(sink, batches));
+	f->meaning = epoch_place(s, &done, &length) && done > 0 ? findings_text(sink, "%s of %s updates of the epoch are done; %s",
+		count_text(sink, done), count_text(sink, length), loss) : loss;
 }
 
 /*
@@ -105,6 +151,12 @@ static void check_epoch_fraction(struct audit_case *c, struct findings *sink)
 	f->cause = "an epoch's data was started again at an earlier resume, or the batch changed";
 }
 
+/* Whether a count of samples may start again with each epoch: its name does not say that it is of the whole run. */
+static bool counts_inside(const struct fact *f)
+{
+	return f && !strstr(f->path, "consumed") && !strstr(f->path, "global") && !strstr(f->path, "total");
+}
+
 /* Samples a step, held against the batch that the settings give. */
 static void check_samples(struct audit_case *c, struct findings *sink)
 {
@@ -117,6 +169,11 @@ static void check_samples(struct audit_case *c, struct findings *sink)
 	state_int(s, FACT_ACCUMULATION, &accumulation);
 	state_int(s, FACT_WORLD_SIZE, &world);
 	/* What a setting called "batch size" counts is a script's own affair. */
+	/* Samples of the running epoch alone, or a step that itself counts samples. */
+	double epoch;
+	if (samples == step || (counts_inside(state_fact(s, FACT_SAMPLES)) && state_real(s, FACT_EPOCH, &epoch) &&
+		epoch > 0 && (double)samples < (double)step * (double)batch))
+		return;
 	double one = (double)samples / ((double)step * (double)batch);
 	double known[] = {1, (double)accumulation, (double)world, (double)accumulation * (double)world};
 	for (size_t i = 0; i < 4; i++)
@@ -175,11 +232,36 @@ static void check_order_saved(struct audit_case *c, struct findings *sink)
 	place_fact(sink, f, s, state_fact(s, FACT_SHUFFLE));
 }
 
+/* One rank's loader state, which all ranks load. */
+static const char *check_one_rank(struct audit_case *c, struct findings *sink)
+{
+	struct state *s = c->current;
+	const struct fact *f = state_fact(s, FACT_POSITION);
+	int64_t world = s->world;
+
+	if (!s->profile->position_of_one_rank || !f)
+		return NULL;
+	if (state_int(s, FACT_WORLD_SIZE, &world) && world < s->world)
+		world = s->world;
+	if (world <= 1)
+		return world == 1 ? NULL : "it is one rank's; whether there were more is not known";
+	struct finding *found = finding_add(sink, FINDING_P108, "the loader state of 1 of %lld ranks is saved", (long long)world);
+	found->severity = SEVERITY_WARNING;
+	place_fact(sink, found, s, f);
+	found->place.step_first = found->place.step_last = case_step(c);
+	found->observed = quantity_count(1);
+	found->expected = quantity_count(world);
+	found->unit = "ranks";
+	found->cause = findings_text(sink, "%s saves one state, and every rank loads it", s->profile->title);
+	found->meaning = "right only where the state holds nothing of a rank's own, such as a worker's or a buffer's content";
+	return NULL;
+}
+
 static void run_position_saved(struct audit_case *c, struct findings *sink, struct coverage *cover)
 {
 	static const char *const name = "position-saved", *const subject = "data position";
 	struct state *s = c->current;
-	double done, length;
+	double batches = 0;
 	bool ignore = false, replacement = false;
 
 	check_batches(c, sink);
@@ -189,8 +271,8 @@ static void run_position_saved(struct audit_case *c, struct findings *sink, stru
 	check_order_saved(c, sink);
 	state_bool(s, FACT_IGNORE_DATA_SKIP, &ignore);
 	state_bool(s, FACT_REPLACEMENT, &replacement);
-	bool placed = epoch_place(s, &done, &length);
-	if (!state_fact(s, FACT_STEP) && !state_fact(s, FACT_EPOCH) && !has_position(s)) {
+	bool placed = batches_behind(s, &batches);
+	if (!placed && !state_fact(s, FACT_STEP) && !state_fact(s, FACT_EPOCH) && !has_position(s)) {
 		cover_not_checked(cover, name, subject, "no step, epoch or position is saved");
 		return;
 	}
@@ -199,14 +281,14 @@ static void run_position_saved(struct audit_case *c, struct findings *sink, stru
 			cover_not_checked(cover, name, subject, "the length of an epoch is not known");
 			return;
 		}
-		if (ignore && done > 0)
+		if (ignore && batches > 0)
 			restart_finding(c, sink, "ignore_data_skip is set: the Trainer does not skip what was read",
-				SEVERITY_ERROR, done, length);
+				SEVERITY_ERROR, batches);
 		cover_ran(cover, name, subject, "counters", 1, 1, NULL);
 		return;
 	}
 	if (replacement || has_position(s)) {
-		cover_ran(cover, name, subject, "positions", 1, 1, NULL);
+		cover_ran(cover, name, subject, "positions", 1, 1, check_one_rank(c, sink));
 		return;
 	}
 	if (!placed) {
@@ -216,10 +298,10 @@ static void run_position_saved(struct audit_case *c, struct findings *sink, stru
 			"no position is saved, and without the length of an epoch nothing says where in one it is");
 		return;
 	}
-	if (done > 0)
-		restart_finding(c, sink, "no data position is saved; unless the script skips what was read",
-			s->profile->position == POSITION_RESTARTS ? SEVERITY_ERROR : SEVERITY_WARNING, done, length);
-	if (done > 0 && !c->inexact)
+	if (batches > 0)
+		restart_finding(c, sink, restart_cause(sink, s),
+			s->profile->position == POSITION_RESTARTS ? SEVERITY_ERROR : SEVERITY_WARNING, batches);
+	if (batches > 0 && !c->inexact)
 		c->inexact = "no data position is saved inside an epoch";
 	cover_ran(cover, name, subject, "counters", 1, 1, NULL);
 }
@@ -229,17 +311,6 @@ const struct rule rule_position_saved = {
 	.subject = "data position",
 	.run = run_position_saved,
 };
-
-/* The fact of another state under the same key, rank and path. */
-static const struct fact *same_fact(const struct state *s, const struct fact *of)
-{
-	for (size_t i = 0; i < s->facts.count; i++) {
-		const struct fact *f = &s->facts.items[i];
-		if (f->key == of->key && f->rank == of->rank && f->group == of->group && strcmp(f->path, of->path) == 0)
-			return f;
-	}
-	return NULL;
-}
 
 static void position_finding(struct audit_case *c, struct findings *sink, enum finding_code code,
 	const char *message, const struct fact *f, double before, double after)
@@ -270,18 +341,35 @@ static void run_position_moves(struct audit_case *c, struct findings *sink, stru
 	bool same_epoch = epochs && floor(epoch_before) == floor(epoch_after);
 	/* After whole epochs the same place in the epoch is right; where an epoch's length is not known it may be. */
 	int64_t length;
-	bool whole_epochs = !state_int(s, FACT_STEPS_PER_EPOCH, &length) || length <= 0 || steps % length == 0;
+	bool ended = false, ended_before = false;
+	state_bool(s, FACT_EPOCH_END, &ended);
+	state_bool(c->previous, FACT_EPOCH_END, &ended_before);
+	bool whole_epochs = (ended && ended_before) || !state_int(s, FACT_STEPS_PER_EPOCH, &length) || length <= 0 || steps % length == 0;
 	for (size_t i = 0; i < s->facts.count; i++) {
 		const struct fact *f = &s->facts.items[i];
 		bool wanted = false;
 		for (size_t k = 0; k < sizeof keys / sizeof keys[0]; k++)
 			wanted |= f->key == keys[k];
-		const struct fact *before = wanted ? same_fact(c->previous, f) : NULL;
+		const struct fact *before = wanted ? state_same_fact(c->previous, f) : NULL;
 		double x, y;
 		if (!before || !fact_to_double(before, &x) || !fact_to_double(f, &y))
 			continue;
 		compared++;
-		bool total = f->key == FACT_SAMPLES || f->key == FACT_TOKENS;
+		bool total = (f->key == FACT_SAMPLES && (!counts_inside(f) || !epochs || same_epoch)) || f->key == FACT_TOKENS;
+		/* An update takes a batch at the least, so inside one epoch the batches keep up with the steps. */
+		if (f->key == FACT_BATCH_IN_EPOCH && same_epoch && y > x && y - x < (double)steps) {
+			struct finding *found = finding_add(sink, FINDING_P102,
+				"%s moved by %s over %lld steps of one epoch", fact_rows[f->key].name, count_text(sink, y - x),
+				(long long)steps);
+			place_fact(sink, found, s, f);
+			found->place.step_last = case_step(c);
+			state_int(c->previous, FACT_STEP, &found->place.step_first);
+			found->observed = quantity_real(y - x);
+			found->expected = quantity_text(findings_text(sink, "at least %lld", (long long)steps));
+			found->unit = "batches";
+			found->cause = "the epoch's data was started again in between";
+			continue;
+		}
 		const char *what = findings_text(sink, "%s", fact_rows[f->key].name);
 		if (y == x && (total || same_epoch || !whole_epochs))
 			position_finding(c, sink, FINDING_P104,
@@ -466,7 +554,7 @@ static void run_config(struct audit_case *c, struct findings *sink, struct cover
 
 	for (size_t i = 0; i < s->facts.count; i++) {
 		const struct fact *after = &s->facts.items[i];
-		const struct fact *before = after->key == FACT_CONFIG ? same_fact(c->previous, after) : NULL;
+		const struct fact *before = after->key == FACT_CONFIG ? state_same_fact(c->previous, after) : NULL;
 		if (!before)
 			continue;
 		compared++;

@@ -24,8 +24,8 @@ static bool has_file(const struct state *s, enum file_role role)
 	return false;
 }
 
-/* A checkpoint of weights alone: nothing that a resume would continue. */
-static bool weights_only(const struct state *s)
+/* Weights alone, or something else altogether: nothing that a resume would continue. */
+static bool without_resume_state(const struct state *s)
 {
 	return s->optimizers.count == 0 && !state_fact(s, FACT_STEP) && s->streams.count == 0;
 }
@@ -46,13 +46,18 @@ static uint64_t check_owners(struct audit_case *c, struct findings *sink)
 	struct state *s = c->current;
 	uint64_t missing = 0;
 
-	if (s->streams.count == 0) {
-		missing_stream(c, sink, "no random number state is saved (python, numpy, torch)",
+	static const char *const generic[] = {"torch cpu", NULL};
+	const char *const *expected = s->profile->streams ? s->profile->streams : generic;
+	bool any = s->streams.count > 0 && !s->profile->streams;
+	for (size_t i = 0; !any && expected[i]; i++)
+		any = find_owner(s, expected[i]) != NULL;
+	if (!any) {
+		missing_stream(c, sink, s->streams.count > 0
+			? "no random number state of the main process is saved (python, numpy, torch)"
+			: "no random number state is saved (python, numpy, torch)",
 			"dropout, shuffling and augmentation draw other numbers after the resume than they would have");
 		return 1;
 	}
-	static const char *const generic[] = {"torch cpu", NULL};
-	const char *const *expected = s->profile->streams ? s->profile->streams : generic;
 	for (; *expected; expected++) {
 		if (find_owner(s, *expected))
 			continue;
@@ -139,10 +144,10 @@ static void run_rng_saved(struct audit_case *c, struct findings *sink, struct co
 	struct state *s = c->current;
 	bool only_model = false;
 
-	if (weights_only(s)) {
-		cover_not_checked(cover, "rng-saved", "random streams saved", "the checkpoint holds weights only");
-		if (!c->inexact)
-			c->inexact = "it holds weights only: there is no resume state to continue from";
+	if (without_resume_state(s)) {
+		cover_not_checked(cover, "rng-saved", "random streams saved", "there is no resume state");
+		c->undecided = s->tensors.count > 0 ? "it holds weights only: there is no resume state to continue from"
+			: "nothing in it is resume state that reprise knows";
 		return;
 	}
 	state_bool(s, FACT_SAVE_ONLY_MODEL, &only_model);
@@ -376,6 +381,19 @@ static void behind_finding(struct audit_case *c, struct findings *sink, size_t a
 	f->meaning = "numbers that were drawn before the previous checkpoint are drawn again";
 }
 
+/* Seeds that go with the epoch or the step ("seed + epoch"): the script seeds again and again on purpose. */
+static bool seeded_by_plan(const struct audit_case *c, uint64_t before, uint64_t after)
+{
+	static const enum fact_key keys[] = {FACT_EPOCH, FACT_STEP};
+	int64_t x, y;
+
+	for (size_t i = 0; i < 2; i++)
+		if (state_int(c->previous, keys[i], &x) && state_int(c->current, keys[i], &y) && y > x &&
+			after - before == (uint64_t)y - (uint64_t)x)
+			return true;
+	return false;
+}
+
 static void reseeded_finding(struct audit_case *c, struct findings *sink, size_t at)
 {
 	const struct stream_pair *p = &c->streams.list.items[at];
@@ -388,6 +406,11 @@ static void reseeded_finding(struct audit_case *c, struct findings *sink, size_t
 	if (p->earlier->body->has_seed)
 		f->expected = quantity_text(findings_text(sink, "seed %llu", (unsigned long long)p->earlier->body->seed));
 	f->meaning = "the resumed run drew other random numbers than the saved state would have given";
+	if (r->earlier_seed_known && seeded_by_plan(c, r->earlier_seed, r->seed)) {
+		f->severity = SEVERITY_INFO;
+		f->cause = "the seed went on with the epoch or the step: the script seeds itself again";
+		f->meaning = "the numbers follow from the seed alone, and a resume between two seedings needs the saved state";
+	}
 }
 
 /* The relation that the same stream had one checkpoint earlier, or NULL. */

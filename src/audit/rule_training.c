@@ -22,15 +22,38 @@ static bool is_ratio(double a, double b, double ratio)
 	return b > 0 && ratio > 0 && fabs(a / b / ratio - 1) < 1e-9;
 }
 
-/* The factor by which a script's step may count micro-batches or processes instead of updates. */
-static bool known_factor(const struct state *s, double ratio)
+/* Whether `fine` counts `factor` for each one of `coarse`; the last of them need not be complete. */
+static bool counts_by(double fine, double coarse, double factor)
+{
+	return factor > 0 && coarse > 0 && fabs(fine / factor - coarse) < 1;
+}
+
+/* Whether the two counts differ by what a script may count instead of updates: micro-batches or processes. */
+static bool known_factor(const struct state *s, double fine, double coarse)
 {
 	int64_t v;
 
-	if (state_int(s, FACT_ACCUMULATION, &v) && fabs(ratio - (double)v) < 1e-9)
+	if (state_int(s, FACT_ACCUMULATION, &v) && counts_by(fine, coarse, (double)v))
 		return true;
-	return s->world > 1 && fabs(ratio - s->world) < 1e-9;
+	return s->world > 1 && counts_by(fine, coarse, s->world);
 }
+
+/*
+ * A step in a unit that nothing names: micro-batches under an accumulation that is not saved. One whole factor
+ * must explain the counts of this checkpoint, and those of the previous one where there is one.
+ */
+static bool counts_micro_batches(double step, double updates, bool had, double step_before, double before)
+{
+	double least = ceil(step / (updates + 1)), most = floor(step / (updates > 1 ? updates - 1 : 1));
+
+	for (double k = least > 2 ? least : 2; k <= most && k <= 1024; k++)
+		if (counts_by(step, updates, k) && (!had || before <= 0 || counts_by(step_before, before, k)))
+			return true;
+	return false;
+}
+
+/* A new loss scaler halves its scale with each overflow, so about as many updates are skipped at the start. */
+#define SKIPS_AT_START 24
 
 /* ---- counters --------------------------------------------------------------------------------- */
 
@@ -66,6 +89,34 @@ static void place_optimizer(struct findings *sink, struct finding *f, struct sta
 	f->place.path = findings_text(sink, "%s%sstate[*].step", o->path, *o->path ? "." : "");
 }
 
+/* The updates of each optimizer, added up. */
+static double updates_of_all(const struct state *s)
+{
+	double sum = 0;
+
+	for (size_t i = 0; i < s->optimizers.count; i++) {
+		const struct optimizer *o = &s->optimizers.items[i];
+		double most = 0;
+		for (size_t k = 0; k < o->params.count; k++)
+			if (o->params.items[k].has_step && o->params.items[k].step > most)
+				most = o->params.items[k].step;
+		sum += most;
+	}
+	return sum;
+}
+
+/*
+ * The framework's count of the epoch's batches is behind the script's: it started again, with whatever else should
+ * have been loaded.
+ */
+static bool count_restarted(const struct state *s)
+{
+	int64_t counted, batch;
+
+	return state_int(s, FACT_MICRO_STEP, &counted) && state_int(s, FACT_BATCH_IN_EPOCH, &batch) && counted > 0 &&
+		batch - 1 > counted;
+}
+
 /* The optimizer's counter and the trainer's step, where one update counts one in both. */
 static void check_counter(struct audit_case *c, struct findings *sink, double updates, int64_t step)
 {
@@ -83,10 +134,21 @@ static void check_counter(struct audit_case *c, struct findings *sink, double up
 	if (!strict && had && step_before > 0 && is_ratio(updates, (double)step, before / (double)step_before))
 		return;
 	if (!strict && updates > 0 && step > 0 &&
-		(known_factor(s, (double)step / updates) || known_factor(s, updates / (double)step)))
+		(known_factor(s, (double)step, updates) || known_factor(s, updates, (double)step)))
+		return;
+	/* With several optimizers the step may count the updates of all. */
+	if (!strict && s->optimizers.count > 1 && updates_of_all(s) == (double)step)
 		return;
 	double difference = updates - (double)step;
-	bool scaled = state_fact(s, FACT_SCALE) != NULL;
+	bool scaled = state_fact(s, FACT_SCALE) != NULL, free = !strict && !state_fact(s, FACT_ACCUMULATION) && !count_restarted(s);
+	double gained = had ? updates - before : 0, passed = had ? (double)(step - step_before) : 0;
+	/* Several updates a step (a critic's, those of a rollout) were done before the previous checkpoint as well. */
+	if (free && had && before > (double)step_before && passed > 0 && gained > passed)
+		return;
+	bool micro = free && updates > 1 && updates < (double)step &&
+		counts_micro_batches((double)step, updates, had, had ? (double)step_before : 0, before);
+	if (micro && had)
+		return;
 	if (fabs(difference) == 1 && !strict) {
 		f = finding_add(sink, FINDING_T108, "the step counter is off by one: step %lld, %s optimizer updates",
 			(long long)step, number_text(sink, updates));
@@ -96,7 +158,16 @@ static void check_counter(struct audit_case *c, struct findings *sink, double up
 		f = finding_add(sink, FINDING_T108, "the step counter says %lld, the optimizer has done %s updates",
 			(long long)step, number_text(sink, updates));
 		f->cause = "the step counter started again while the optimizer went on";
-	} else if (scaled && updates >= 0.9 * (double)step) {
+		if (free && !had) {
+			f->severity = fmod(updates, (double)(step > 0 ? step : 1)) == 0 ? SEVERITY_INFO : SEVERITY_WARNING;
+			f->cause = "the step counter started again while the optimizer went on, or a step has several updates";
+		}
+	} else if (micro) {
+		f = finding_add(sink, FINDING_T105, "the optimizer has done %s updates, the trainer says %lld",
+			number_text(sink, updates), (long long)step);
+		f->severity = SEVERITY_INFO;
+		f->cause = "the step counts micro-batches, or the optimizer was not restored at some resume";
+	} else if (scaled && updates >= before && -difference <= fmax(0.1 * (double)step, SKIPS_AT_START)) {
 		f = finding_add(sink, FINDING_T105, "%s updates at step %lld: %s were skipped", number_text(sink, updates),
 			(long long)step, number_text(sink, -difference));
 		f->severity = SEVERITY_INFO;
@@ -125,7 +196,7 @@ static void check_step(struct audit_case *c, struct findings *sink, int64_t step
 {
 	int64_t before;
 
-	if (!c->previous || !state_int(c->previous, FACT_STEP, &before) || step >= before)
+	if (!c->previous || !state_int(c->previous, FACT_STEP, &before) || step >= before || case_new_epoch(c))
 		return;
 	struct finding *f = finding_add(sink, FINDING_T108, "the step counter started again: %lld, %lld in %s",
 		(long long)step, (long long)before, checkpoint_name(c->previous));
@@ -417,6 +488,28 @@ static struct finding *setting_finding(struct audit_case *c, struct findings *si
 	return f;
 }
 
+/* What `after` was in the previous state. Another path is accepted only where there is one optimizer in each. */
+static const struct fact *earlier_setting(const struct state *previous, const struct state *s, const struct fact *after)
+{
+	const struct fact *same = state_same_fact(previous, after);
+
+	if (same || previous->optimizers.count > 1 || s->optimizers.count > 1)
+		return same;
+	return state_group_fact(previous, (enum fact_key)after->key, after->group);
+}
+
+/* A setting that a schedule of its own moves: a cycle of the momentum, or what moved before as well. */
+static bool moves_by_plan(const struct audit_case *c, const struct fact *before)
+{
+	const char *kind = state_fact_text(c->current, FACT_SCHEDULE);
+	const struct fact *older = c->older ? state_same_fact(c->older, before) : NULL;
+
+	if ((before->key == FACT_BETA1 || before->key == FACT_MOMENTUM) && kind &&
+		(strcmp(kind, "OneCycleLR") == 0 || strcmp(kind, "CyclicLR") == 0))
+		return true;
+	return older && !fact_equal(older, before);
+}
+
 static void run_optimizer_settings(struct audit_case *c, struct findings *sink, struct coverage *cover)
 {
 	static const enum fact_key keys[] = {FACT_INITIAL_LR, FACT_BETA1, FACT_BETA2, FACT_EPSILON, FACT_WEIGHT_DECAY,
@@ -429,12 +522,11 @@ static void run_optimizer_settings(struct audit_case *c, struct findings *sink, 
 		bool said = false;
 		for (size_t i = 0; i < s->facts.count; i++) {
 			const struct fact *after = &s->facts.items[i];
-			const struct fact *before = after->key == keys[k]
-				? state_group_fact(c->previous, keys[k], after->group) : NULL;
+			const struct fact *before = after->key == keys[k] ? earlier_setting(c->previous, s, after) : NULL;
 			if (!before)
 				continue;
 			compared++;
-			if (said || fact_equal(before, after))
+			if (said || fact_equal(before, after) || moves_by_plan(c, before))
 				continue;
 			said = true;
 			if (keys[k] == FACT_INITIAL_LR) {
@@ -446,12 +538,12 @@ static void run_optimizer_settings(struct audit_case *c, struct findings *sink, 
 			}
 		}
 	}
-	/* Without a schedule nothing but a person changes the rate. */
-	const struct fact *before = state_fact(c->previous, FACT_LR), *after = state_fact(s, FACT_LR);
-	if (before && after && !state_fact(s, FACT_SCHEDULE_STEP) && !state_fact(c->previous, FACT_SCHEDULE_STEP) &&
+	/* Without a saved schedule a script may compute the rate; one that stood still until now it does not. */
+	const struct fact *after = state_fact(s, FACT_LR), *before = after ? earlier_setting(c->previous, s, after) : NULL;
+	if (before && after && !moves_by_plan(c, before) && !state_fact(s, FACT_SCHEDULE_STEP) && !state_fact(c->previous, FACT_SCHEDULE_STEP) &&
 		!state_fact(s, FACT_INITIAL_LR) && !fact_equal(before, after)) {
 		struct finding *f = setting_finding(c, sink, FINDING_T103, before, after, "the learning rate");
-		f->severity = SEVERITY_WARNING;
+		f->severity = c->older && state_same_fact(c->older, before) ? SEVERITY_WARNING : SEVERITY_INFO;
 		f->cause = "no schedule is saved that would change it; a script may compute its own";
 	}
 	if (compared == 0)
@@ -523,9 +615,93 @@ static bool schedule_moves(struct audit_case *c, struct findings *sink, int64_t 
 /* Whether a schedule may count in a unit that divides the step: batches, processes, or what is not known. */
 static bool steps_of_its_own(const struct state *s, int64_t step, int64_t at)
 {
+	/* accelerate advances a prepared schedule once per process. */
+	if (s->world > 1 && at == step * s->world)
+		return true;
 	if (step % at != 0)
 		return false;
-	return !state_fact(s, FACT_ACCUMULATION) || known_factor(s, (double)(step / at));
+	return !state_fact(s, FACT_ACCUMULATION) || known_factor(s, (double)step, (double)at);
+}
+
+/* Whether a schedule gave `used` last: any of them, since a script may have several for several optimizers. */
+static bool rate_given(const struct state *s, const struct fact *used)
+{
+	for (size_t i = 0; i < s->facts.count; i++) {
+		const struct fact *given = &s->facts.items[i];
+		double x, y;
+		if (given->key == FACT_SCHEDULE_LR && given->group == used->group && fact_to_double(given, &x) &&
+			fact_to_double(used, &y) && fabs(x - y) <= 1e-9 * (fabs(x) + fabs(y)))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * What the schedule gave last is what the optimizer uses, unless something wrote over it. Returns the number
+ * of rates held against each other.
+ */
+static uint64_t check_rates(struct audit_case *c, struct findings *sink)
+{
+	struct state *s = c->current;
+	uint64_t rates = 0;
+	bool any = false;
+	const struct fact *odd = NULL, *wanted = NULL;
+
+	for (size_t i = 0; i < s->facts.count; i++) {
+		const struct fact *used = &s->facts.items[i];
+		const struct fact *given = used->key == FACT_LR ? state_group_fact(s, FACT_SCHEDULE_LR, used->group) : NULL;
+		if (!given || given->type == FACT_TEXT || used->type == FACT_TEXT)
+			continue;
+		rates++;
+		if (rate_given(s, used)) {
+			any = true;
+		} else if (!odd) {
+			odd = used;
+			wanted = given;
+		}
+	}
+	/* Of several optimizers one may have no schedule. */
+	if (!odd || (any && s->optimizers.count > 1))
+		return rates;
+	double x = 0, y = 0;
+	fact_to_double(wanted, &x);
+	fact_to_double(odd, &y);
+	struct finding *f = finding_add(sink, FINDING_T103,
+		"the optimizer's learning rate is %s, the schedule's %s", number_text(sink, y), number_text(sink, x));
+	f->severity = SEVERITY_WARNING;
+	place_fact(sink, f, s, odd);
+	f->observed = quantity_real(y);
+	f->expected = quantity_real(x);
+	return rates;
+}
+
+/* Whether a missing file of this role is said by the rule for parts. */
+static bool promises(const struct state *s, enum file_role role)
+{
+	for (const struct part *p = s->profile->parts; p && p->name; p++)
+		if (p->role == role)
+			return true;
+	return false;
+}
+
+/* The rates were moved by a schedule that is not saved. */
+static void check_unsaved(struct audit_case *c, struct findings *sink)
+{
+	struct state *s = c->current;
+
+	for (size_t i = 0; i < s->facts.count; i++) {
+		const struct fact *rate = &s->facts.items[i];
+		const struct fact *initial = rate->key == FACT_LR ? state_group_fact(s, FACT_INITIAL_LR, rate->group) : NULL;
+		double x, y;
+		if (!fact_to_double(initial, &x) || !fact_to_double(rate, &y) || x == y)
+			continue;
+		struct finding *f = finding_add(sink, FINDING_T101, "no learning rate schedule is saved, and one was in use: "
+			"the rate is %s, it scales %s", number_text(sink, y), number_text(sink, x));
+		f->severity = SEVERITY_WARNING;
+		place_fact(sink, f, s, rate);
+		f->meaning = "the schedule starts again with its first step at a resume, unless the script sets it";
+		return;
+	}
 }
 
 static void run_schedule(struct audit_case *c, struct findings *sink, struct coverage *cover)
@@ -540,6 +716,8 @@ static void run_schedule(struct audit_case *c, struct findings *sink, struct cov
 		if (c->previous && state_fact(c->previous, FACT_SCHEDULE_STEP) && !(s->profile->parts && !s->single)) {
 			struct finding *f = finding_add(sink, FINDING_T101, "the learning rate schedule is no longer saved");
 			place_file(sink, f, s, NO_FILE);
+		} else if (!promises(s, FILE_SCHEDULER)) {
+			check_unsaved(c, sink);
 		}
 		cover_not_checked(cover, name, subject, "no schedule is saved");
 		return;
@@ -575,25 +753,7 @@ static void run_schedule(struct audit_case *c, struct findings *sink, struct cov
 				(long long)step));
 		f->severity = SEVERITY_WARNING;
 	}
-	/* What the schedule gave last is what the optimizer uses, unless something wrote over it. */
-	uint64_t rates = 0;
-	for (size_t i = 0; i < s->facts.count; i++) {
-		const struct fact *given = &s->facts.items[i];
-		const struct fact *used = given->key == FACT_SCHEDULE_LR ? state_group_fact(s, FACT_LR, given->group) : NULL;
-		double x, y;
-		if (!used || !fact_to_double(given, &x) || !fact_to_double(used, &y))
-			continue;
-		rates++;
-		if (fabs(x - y) <= 1e-9 * (fabs(x) + fabs(y)))
-			continue;
-		struct finding *f = finding_add(sink, FINDING_T103,
-			"the optimizer's learning rate is %s, the schedule's %s", number_text(sink, y), number_text(sink, x));
-		f->severity = SEVERITY_WARNING;
-		place_fact(sink, f, s, used);
-		f->observed = quantity_real(y);
-		f->expected = quantity_real(x);
-		break;
-	}
+	uint64_t rates = check_rates(c, sink);
 	cover_ran(cover, name, subject, "values", 1 + rates, 1 + rates, NULL);
 }
 
@@ -878,7 +1038,16 @@ static void run_averages(struct audit_case *c, struct findings *sink, struct cov
 		return;
 	}
 	uint64_t known = live.known;
-	if (known > 0 && live.same == known)
+	bool waiting = false;
+	if (known > 0 && live.same == known && c->previous) {
+		/* Averages that were the live weights before as well have not begun yet. */
+		if (!tensors_compare(c->previous, TENSOR_EMA, c->previous, TENSOR_WEIGHT, &average)) {
+			sink->lost++;
+			return;
+		}
+		waiting = average.known > 0 && average.same == average.known;
+	}
+	if (known > 0 && live.same == known && !waiting)
 		averages_finding(c, sink, "the averaged weights (EMA) are the live weights: they started again just now", known);
 	if (c->previous && case_steps_between(c, &steps) && steps > 0) {
 		if (!tensors_compare(c->previous, TENSOR_WEIGHT, s, TENSOR_WEIGHT, &live) ||

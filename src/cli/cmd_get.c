@@ -39,9 +39,13 @@ struct get {
 	struct path path;
 	struct inside_file *file; /* at hand */
 	size_t files;             /* with a match */
+	size_t most, least;       /* matches in one of these */
+	const char *name;         /* the last step of all paths, while it is the same */
+	bool names_differ;
 	ARRAY(struct match) matches;
 	ARRAY(struct group) groups;
 	bool many; /* more groups than are counted */
+	bool hidden; /* some value is shown by its shape or its beginning: equal looks prove nothing */
 	bool truncated, failed;
 };
 
@@ -179,27 +183,35 @@ static const char *json_match(struct get *g, struct val v, const char *path)
 	return kept;
 }
 
+/* A print_tensor_fn that remembers what it did not show. */
+static bool show_tensor(void *context, const struct tensor *t, struct strbuf *b)
+{
+	struct get *g = context;
+	bool shown = print_tensor(&g->file->document, t, b);
+
+	g->hidden = g->hidden || !shown;
+	return shown;
+}
+
 /* With -v over several lines, else on one. */
 static const char *text_match(struct get *g, struct val v)
 {
-	struct print_style style = print_style_line;
+	const struct options *o = g->in->options;
+	struct print_style style = g->in->terminal && !o->verbose ? print_style_short : print_style_line;
 	struct strbuf b;
+	bool whole = true;
 
-	style.tensor = print_tensor;
-	style.context = &g->file->document;
+	style.tensor = show_tensor;
+	style.context = g;
 	strbuf_init(&b, LINE_MAX);
 	/* A text alone is itself, without quotes: it is for the shell. */
-	if (g->in->options->quiet && v.kind == VAL_TEXT)
+	if (o->quiet && v.kind == VAL_TEXT)
 		text_add_escaped(&b, val_slice(v), style.text_bytes);
-	else if (g->in->options->verbose)
-		print_page(&b, v, &style);
+	else if (o->verbose)
+		whole = print_page(&b, v, &style);
 	else
-		print_line(&b, v, g->in->terminal ? &(struct print_style){.bytes = print_style_short.bytes,
-							    .text_bytes = print_style_short.text_bytes,
-							    .depth = print_style_short.depth,
-							    .tensor = print_tensor,
-							    .context = style.context}
-						  : &style);
+		whole = print_line(&b, v, &style);
+	g->hidden = g->hidden || !whole;
 	const char *kept = inside_keep(g->in, &b);
 	strbuf_release(&b);
 	return kept;
@@ -239,6 +251,12 @@ static bool add_match(void *context, struct val v, const struct path_step *steps
 	strbuf_init(&b, LINE_MAX);
 	path_add_steps(&b, steps, count);
 	m->path = inside_keep(g->in, &b);
+	strbuf_clear(&b);
+	if (count > 0)
+		path_add_step(&b, steps[count - 1]);
+	g->names_differ = g->names_differ || (g->name && strcmp(g->name, strbuf_text(&b)) != 0);
+	if (!g->name)
+		g->name = inside_keep(g->in, &b);
 	strbuf_release(&b);
 	m->file = (size_t)(g->file - g->in->files.items);
 	m->value = text_match(g, v);
@@ -257,7 +275,12 @@ static bool visit_file(void *context, struct inside_file *f)
 	g->file = f;
 	if (!path_match(&g->path, f->document.root, &g->in->options->verify.limits, add_match, g))
 		g->truncated = true;
-	g->files += g->matches.count > before;
+	size_t found = g->matches.count - before;
+	if (found > 0) {
+		g->least = g->files == 0 || found < g->least ? found : g->least;
+		g->most = found > g->most ? found : g->most;
+		g->files++;
+	}
 	return !g->failed && !g->in->failed;
 }
 
@@ -320,64 +343,157 @@ static void add_short(struct strbuf *out, const char *value)
 	text_add_escaped(out, slice_of(value), CELL_MAX);
 }
 
-/* The most frequent first, else as they came. */
+/* The most frequent first, else in the order of the files. */
 static int compare_groups(const void *pa, const void *pb)
 {
 	const struct group *a = pa, *b = pb;
 
 	if (a->matches != b->matches)
 		return a->matches > b->matches ? -1 : 1;
+	if (a->first_file != b->first_file)
+		return a->first_file < b->first_file ? -1 : 1;
 	return (a->order > b->order) - (a->order < b->order);
 }
 
-/* "1501 in 512 of 512 files (2 values each)"; where values differ, how often each occurs. */
-static void add_summary(struct get *g, struct strbuf *out)
+/* " in 512 of 512 files" */
+static void add_files(const struct get *g, struct strbuf *out)
 {
-	size_t read = g->in->read, n = g->matches.count;
+	size_t read = g->in->read;
 
-	if (g->groups.count > 1 || g->many) {
-		if (g->many)
-			strbuf_printf(out, "more than %u", GROUPS_MAX);
-		else
-			strbuf_printf(out, "%zu", g->groups.count);
-		strbuf_add_text(out, " different values in ");
-		add_counted(out, n, "match", "matches");
-	} else {
-		add_short(out, g->groups.items[0].value);
-	}
-	strbuf_add_text(out, g->groups.count > 1 ? ", in " : " in ");
+	strbuf_add_text(out, " in ");
 	text_add_count(out, g->files);
-	if (g->groups.count <= 1 || g->files != read) {
+	if (read > 1) {
 		strbuf_add_text(out, " of ");
 		text_add_count(out, read);
 	}
 	strbuf_add_text(out, read == 1 ? " file" : " files");
-	if (g->groups.count <= 1 && n > g->files)
-		strbuf_printf(out, n % g->files == 0 ? " (%zu values each)" : " (%zu values)",
-			n % g->files == 0 ? n / g->files : n);
+}
+
+/* Nobody looked at what is not shown. */
+static void add_reserve(const struct get *g, struct strbuf *out)
+{
+	if (g->hidden)
+		strbuf_add_text(out, "; compared as shown, large tensors by dtype and shape");
 	strbuf_add_char(out, '\n');
 }
 
-/* The groups, where they are few enough to say something: not one for each match. */
-static void add_groups(struct get *g, struct strbuf *out)
+static void add_group(const struct get *g, const struct group *group, const char *indent, struct strbuf *out)
 {
-	if (g->many || g->groups.count < 2 || g->groups.count > GROUPS_SHOWN || g->matches.count < 3 ||
-		g->groups.count == g->matches.count)
+	strbuf_add_text(out, indent);
+	add_short(out, group->value);
+	strbuf_add_text(out, "  ");
+	add_counted(out, group->matches, "time", "times");
+	strbuf_add_text(out, " in ");
+	if (group->files == 1 && !g->in->listing.single)
+		text_add_escaped(out, slice_of(g->in->files.items[group->first_file].shown), SIZE_MAX);
+	else
+		add_counted(out, group->files, "file", "files");
+	strbuf_add_char(out, '\n');
+}
+
+/*
+ * "1501 in 512 of 512 files (2 values each)". Where values differ, how often each occurs, if they are few
+ * enough to say something: not one for each match.
+ */
+static void add_values(struct get *g, struct strbuf *out)
+{
+	size_t n = g->matches.count, groups = g->groups.count;
+
+	if (groups == 1) {
+		add_short(out, g->groups.items[0].value);
+		add_files(g, out);
+		if (g->most == g->least && g->most > 1)
+			strbuf_printf(out, g->files > 1 ? " (%zu values each)" : " (%zu values)", g->most);
+		else if (g->most > 1)
+			strbuf_printf(out, " (%zu values)", n);
+		add_reserve(g, out);
 		return;
-	qsort(g->groups.items, g->groups.count, sizeof *g->groups.items, compare_groups);
-	for (size_t i = 0; i < g->groups.count; i++) {
-		const struct group *group = &g->groups.items[i];
-		strbuf_add_text(out, "  ");
-		add_short(out, group->value);
-		strbuf_add_text(out, "  ");
-		add_counted(out, group->matches, "time", "times");
-		strbuf_add_text(out, " in ");
-		if (group->files == 1 && !g->in->listing.single)
-			text_add_escaped(out, slice_of(g->in->files.items[group->first_file].shown), SIZE_MAX);
-		else
-			add_counted(out, group->files, "file", "files");
-		strbuf_add_char(out, '\n');
 	}
+	strbuf_printf(out, g->many ? "more than %zu" : "%zu", groups);
+	strbuf_add_text(out, " different values in ");
+	add_counted(out, n, "match", "matches");
+	strbuf_add_char(out, ',');
+	add_files(g, out);
+	add_reserve(g, out);
+	if (g->many || groups > GROUPS_SHOWN || n < 3 || groups == n)
+		return;
+	qsort(g->groups.items, groups, sizeof *g->groups.items, compare_groups);
+	for (size_t i = 0; i < groups; i++)
+		add_group(g, &g->groups.items[i], "  ", out);
+}
+
+/* By path, then value, then as they came, so that the matches of one file stand together. */
+static int compare_matches(const void *pa, const void *pb)
+{
+	const struct match *a = pa, *b = pb;
+	int order = text_natural_compare(slice_of(a->path), slice_of(b->path));
+
+	if (order == 0)
+		order = text_natural_compare(slice_of(a->value), slice_of(b->value));
+	return order ? order : (a->file > b->file) - (a->file < b->file);
+}
+
+/* The matches at the start of a sorted run that have the same path. */
+static size_t same_path(const struct match *run, size_t count)
+{
+	size_t n = 1;
+
+	while (n < count && strcmp(run[n].path, run->path) == 0)
+		n++;
+	return n;
+}
+
+/* The values of one path, the most frequent first. */
+static void add_path(struct get *g, const struct match *run, size_t count, struct strbuf *out)
+{
+	g->groups.count = 0;
+	g->many = false;
+	for (size_t i = 0; i < count; i++)
+		count_match(g, &run[i]);
+	qsort(g->groups.items, g->groups.count, sizeof *g->groups.items, compare_groups);
+	strbuf_printf(out, "  %s\n", run->path);
+	for (size_t i = 0; i < g->groups.count && i < GROUPS_SHOWN; i++)
+		add_group(g, &g->groups.items[i], "    ", out);
+	if (g->many || g->groups.count > GROUPS_SHOWN)
+		strbuf_add_text(out, "    and others\n");
+}
+
+/*
+ * Values of different names say nothing of each other: each path is held against the same one of the
+ * other files. Sorts the matches, which were shown before.
+ */
+static void add_paths(struct get *g, struct strbuf *out)
+{
+	struct match *m = g->matches.items;
+	size_t n = g->matches.count, paths = 0, differing = 0, shown = 0;
+
+	qsort(m, n, sizeof *m, compare_matches);
+	for (size_t i = 0, run; i < n; i += run) {
+		run = same_path(m + i, n - i);
+		paths++;
+		differing += strcmp(m[i].value, m[i + run - 1].value) != 0;
+	}
+	add_counted(out, n, "value", "values");
+	strbuf_add_text(out, " at ");
+	add_counted(out, paths, "path", "paths");
+	add_files(g, out);
+	if (differing > 0) {
+		strbuf_add_text(out, "; ");
+		add_counted(out, differing, "path differs", "paths differ");
+		strbuf_add_text(out, " between files");
+	} else {
+		strbuf_add_text(out, "; none differs between files");
+	}
+	add_reserve(g, out);
+	for (size_t i = 0, run; i < n && shown < GROUPS_SHOWN; i += run) {
+		run = same_path(m + i, n - i);
+		if (strcmp(m[i].value, m[i + run - 1].value) == 0)
+			continue;
+		add_path(g, m + i, run, out);
+		shown++;
+	}
+	if (differing > shown)
+		strbuf_printf(out, "  and %zu other paths\n", differing - shown);
 }
 
 static void add_text(struct get *g, struct strbuf *out)
@@ -391,8 +507,15 @@ static void add_text(struct get *g, struct strbuf *out)
 			add_line(g, &g->matches.items[i], out);
 	if (o->quiet || g->matches.count < 2)
 		return;
-	add_summary(g, out);
-	add_groups(g, out);
+	if (!g->names_differ) {
+		add_values(g, out);
+	} else if (g->files > 1) {
+		add_paths(g, out);
+	} else {
+		add_counted(out, g->matches.count, "value", "values");
+		add_files(g, out);
+		strbuf_add_char(out, '\n');
+	}
 }
 
 static void add_json(struct get *g, struct strbuf *out, int status)
@@ -420,7 +543,7 @@ static int answer(struct get *g)
 	struct strbuf out;
 	int status = EXIT_STATUS_FINE;
 
-	if (g->matches.count == 0) {
+	if (g->matches.count == 0 && !g->truncated) {
 		status = EXIT_STATUS_FINDINGS;
 		inside_complain_no_match(g->in, &g->path, o->operands[1]);
 	}

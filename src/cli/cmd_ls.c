@@ -364,7 +364,7 @@ static int answer(struct ls *ls)
 	struct strbuf out;
 	int status = EXIT_STATUS_FINE;
 
-	if (ls->has_path && ls->matches == 0) {
+	if (ls->has_path && ls->matches == 0 && !ls->truncated) {
 		status = EXIT_STATUS_FINDINGS;
 		inside_complain_no_match(ls->in, &ls->path, o->operands[1]);
 	}

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/inside.h"
 
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -51,8 +53,8 @@ void inside_close(struct inside *in)
 	arena_release(&in->arena);
 }
 
-/* Damage of a file that could be decoded in part: what it holds may be less than was saved. */
-static const struct finding *first_damage(const struct findings *sink)
+/* The worst that was found in a file that could be decoded, whole or in part. */
+static const struct finding *first_error(const struct findings *sink)
 {
 	for (size_t i = 0; i < sink->list.count; i++) {
 		const struct finding *f = &sink->list.items[i];
@@ -62,29 +64,68 @@ static const struct finding *first_damage(const struct findings *sink)
 	return NULL;
 }
 
-static void complain_damage(struct inside *in, const struct inside_file *f, const struct finding *damage)
+/*
+ * Say it. What a damaged file holds may be less than was saved; what would run on loading is a warning
+ * to the reader, and all is there.
+ */
+static void complain_error(struct inside *in, const struct inside_file *f, const struct finding *found)
 {
 	struct error e = ERROR_INIT;
-	const char *message = *damage->message ? damage->message : finding_rows[damage->code].summary;
+	const char *message = *found->message ? found->message : finding_rows[found->code].summary;
 
-	fail(&e, RP_E_FORMAT, damage->place.offset == PLACE_NO_OFFSET ? ERROR_NO_OFFSET : damage->place.offset,
+	fail(&e, RP_E_FORMAT, found->place.offset == PLACE_NO_OFFSET ? ERROR_NO_OFFSET : found->place.offset,
 		"%s", message);
 	answer_complain(f->path, &e);
-	in->unreadable++;
+	in->unreadable += finding_rows[found->code].word != VERDICT_UNSAFE;
 }
 
-/* Empty files that say something by being there: _SUCCESS, .lock. An empty checkpoint is none of them. */
-static bool is_marker(const struct inside *in, const struct inside_file *f)
+/* What files of checkpoints are called. */
+static bool has_checkpoint_name(const char *name)
 {
 	static const struct slice endings[] = {{".pt", 3}, {".pth", 4}, {".bin", 4}, {".ckpt", 5}, {".pkl", 4},
-		{".pickle", 7}, {".safetensors", 12}, {".json", 5}, {".tar", 4}};
+		{".pickle", 7}, {".safetensors", 12}, {".json", 5}, {".tar", 4}, {".distcp", 7}};
 
-	if (f->listed->size > 0 || in->listing.single)
-		return false;
 	for (size_t i = 0; i < sizeof endings / sizeof *endings; i++)
-		if (slice_ends(slice_of(f->listed->name), endings[i]))
-			return false;
-	return true;
+		if (slice_ends(slice_of(name), endings[i]))
+			return true;
+	return false;
+}
+
+/*
+ * Whether a file that could not be decoded never was part of a checkpoint: of a format that is not read, an
+ * empty file that says something by being there (_SUCCESS, .lock), a log or a template that begins with
+ * a bracket as JSON does, a file that went since the folder was read.
+ */
+static bool is_foreign(const struct inside *in, const struct inside_file *f, const struct findings *sink)
+{
+	struct error ignored = ERROR_INIT;
+	struct source source;
+
+	if (f->error.status == RP_E_UNSUPPORTED)
+		return sink->list.count == 0;
+	if (in->listing.single || has_checkpoint_name(f->listed->name))
+		return f->error.os_error == ENOENT && !in->listing.single && !f->listed->symlink;
+	if (f->error.os_error == ENOENT)
+		return true;
+	if (f->error.status != RP_E_FORMAT ||
+		source_open(&source, in->listing.dirfd, f->listed->path, &ignored) < 0)
+		return false;
+	const struct container *c = document_probe(&source, &ignored);
+	source_close(&source);
+	return !c || strcmp(c->name, "json") == 0;
+}
+
+/* What helps stands in the findings: "fetch the file: git lfs pull". */
+static void add_remedy(struct error *e, const struct findings *sink)
+{
+	size_t used = strlen(e->text);
+
+	for (size_t i = 0; i < sink->list.count; i++) {
+		if (!sink->list.items[i].remedy)
+			continue;
+		snprintf(e->text + used, sizeof e->text - used, "; %s", sink->list.items[i].remedy);
+		return;
+	}
 }
 
 static bool visit_file(struct inside *in, struct inside_file *f, inside_visit_fn *visit, void *context)
@@ -95,18 +136,19 @@ static bool visit_file(struct inside *in, struct inside_file *f, inside_visit_fn
 	findings_init(&sink);
 	int status = document_open(&f->document, in->listing.dirfd, f->listed->path, f->path,
 		&in->options->verify.limits, &sink, &f->error);
-	const struct finding *damage = first_damage(&sink);
+	const struct finding *found = first_error(&sink);
 	if (status == RP_OK) {
 		f->state = INSIDE_READ;
 		f->container = f->document.container;
 		in->read++;
-		if (damage)
-			complain_damage(in, f, damage);
-	} else if ((status == RP_E_UNSUPPORTED && sink.list.count == 0) || is_marker(in, f)) {
+		if (found)
+			complain_error(in, f, found);
+	} else if (is_foreign(in, f, &sink)) {
 		f->state = INSIDE_FOREIGN;
 	} else {
 		f->state = INSIDE_UNREADABLE;
 		in->unreadable++;
+		add_remedy(&f->error, &sink);
 		if (!in->listing.single)
 			answer_complain(f->path, &f->error);
 	}
@@ -117,11 +159,27 @@ static bool visit_file(struct inside *in, struct inside_file *f, inside_visit_fn
 	return go_on;
 }
 
+/* Files in folders that were not seen are files that were not read. */
+static void complain_skipped(struct inside *in)
+{
+	struct error said = ERROR_INIT;
+	size_t n = in->listing.skipped;
+
+	if (n == 0)
+		return;
+	fail(&said, RP_E_LIMIT, ERROR_NO_OFFSET,
+		"%zu folder%s in it cannot be read, or lie%s deeper than --limit dir-depth=N allows", n,
+		n == 1 ? "" : "s", n == 1 ? "s" : "");
+	answer_complain(in->listing.root, &said);
+	in->unreadable += n;
+}
+
 int inside_each(struct inside *in, inside_visit_fn *visit, void *context, struct error *e)
 {
 	bool go_on = true;
 
 	in->read = in->unreadable = 0;
+	complain_skipped(in);
 	for (size_t i = 0; go_on && i < in->files.count; i++)
 		go_on = visit_file(in, &in->files.items[i], visit, context);
 	if (in->read > 0 || !go_on)

@@ -31,7 +31,7 @@ struct inside {
 	struct listing listing;
 	struct arena arena; /* lives until inside_close(): for what visitors keep */
 	ARRAY(struct inside_file) files;
-	size_t read, unreadable;
+	size_t read, unreadable; /* folders that could not be read count as well */
 	bool terminal;
 	bool failed;
 };

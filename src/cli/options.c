@@ -4,6 +4,7 @@
 
 #include <getopt.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "audit/verdict.h"
 #include "base/text.h"
@@ -212,7 +213,13 @@ static bool complain_unknown_command(struct strbuf *b, const char *word)
 	complain(b, "there is no command", word);
 	for (size_t i = 0; i < COMMAND_COUNT; i++)
 		names[i] = commands[i].name;
-	suggest(b, "", text_nearest(word, names, COMMAND_COUNT));
+	const char *nearest = text_nearest(word, names, COMMAND_COUNT);
+	suggest(b, "", nearest);
+	if (!nearest && access(word, F_OK) == 0) {
+		strbuf_printf(b, "; did you mean %s ", commands[0].name);
+		show(b, word);
+		strbuf_add_char(b, '?');
+	}
 	return false;
 }
 

@@ -233,7 +233,8 @@ bool finding_ratio(const struct finding *f, double *ratio)
 {
 	double observed, expected;
 
-	if (!quantity_number(&f->observed, &observed) ||
+	/* A seed is a name, not an amount. */
+	if (f->code == FINDING_P110 || !quantity_number(&f->observed, &observed) ||
 		!quantity_number(&f->expected, &expected) || expected == 0)
 		return false;
 	*ratio = observed / expected;

@@ -59,6 +59,19 @@ static bool next_number(struct slice name, size_t from, struct number *out)
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
 
+/* The epoch in a name ("epoch=3-val_loss=0.21.ckpt"), or -1. */
+static int64_t epoch_in_name(const char *name)
+{
+	static const char *const words[] = {"epoch", "ep"};
+	struct slice text = slice_of(name);
+	struct number n;
+
+	for (size_t from = 0; next_number(text, from, &n); from = n.end)
+		if (n.value < INT32_MAX && word_before(text, n.at, words, COUNT(words)))
+			return (int64_t)n.value;
+	return -1;
+}
+
 int64_t step_in_name(const char *name)
 {
 	struct slice text = slice_of(name);
@@ -94,6 +107,24 @@ int32_t rank_in_name(const char *name)
 		if (n.value <= INT32_MAX && word_before(text, n.at, rank_words, COUNT(rank_words)))
 			return (int32_t)n.value;
 	return -1;
+}
+
+int64_t launch_in_path(const char *path, const char *word, size_t *start, size_t *end)
+{
+	int64_t launch = -1;
+	size_t n = strlen(word);
+
+	for (const char *part = path; part; part = strchr(part, '/') ? strchr(part, '/') + 1 : NULL) {
+		size_t digits = strncmp(part, word, n) == 0 ? strspn(part + n, "0123456789") : 0;
+		uint64_t number;
+		if (digits == 0 || (part[n + digits] != '/' && part[n + digits] != '\0') ||
+			!text_parse_u64((struct slice){part + n, digits}, INT64_MAX, &number))
+			continue;
+		launch = (int64_t)number;
+		*start = (size_t)(part - path) + n;
+		*end = *start + digits;
+	}
+	return launch;
 }
 
 void candidates_release(struct candidates *c)
@@ -227,27 +258,52 @@ static size_t files_below(const struct listing *l, uint32_t dir, uint32_t *out, 
 	return count;
 }
 
-/* The step in the name of a file that may be a checkpoint, or -1. */
-static int64_t file_step(const struct listed *file)
+/* The number of a file that may be a checkpoint: its step, else its epoch, else -1. Epochs are no steps. */
+static int64_t file_number(const struct listed *file)
 {
-	return has_checkpoint_extension(file->name) ? step_in_name(file->name) : -1;
+	int64_t number = has_checkpoint_extension(file->name) ? step_in_name(file->name) : -1;
+
+	if (number < 0 && has_checkpoint_extension(file->name) && (number = epoch_in_name(file->name)) >= 0)
+		number = INT64_MIN + number;
+	return number;
 }
 
-/* Two files of one family with different steps make a folder a root of single-file checkpoints. */
-static bool holds_family(const struct listing *l, const uint32_t *own, size_t count)
+/* A checkpoint that is called by its place among the others: "last.ckpt", "model_best.pth". */
+static bool is_alias(const struct listed *file)
 {
-	const struct listed *first = NULL;
+	static const char *const words[] = {"last", "latest", "best", "final"};
 
-	for (size_t i = 0; i < count; i++) {
-		const struct listed *file = &l->files.items[own[i]];
-		if (file_step(file) < 0)
-			continue;
-		if (!first)
-			first = file;
-		else if (same_family(first->name, file->name) && file_step(first) != file_step(file))
+	if (!has_checkpoint_extension(file->name))
+		return false;
+	for (size_t i = 0; i < COUNT(words); i++) {
+		const char *at = strcasestr(file->name, words[i]);
+		if (at && (at == file->name || !isalpha((unsigned char)at[-1])) && !isalpha((unsigned char)at[strlen(words[i])]))
 			return true;
 	}
 	return false;
+}
+
+/*
+ * Two files of one family with different numbers make a folder a root of single-file checkpoints, and so does one
+ * that is called the last or the best beside another.
+ */
+static bool holds_family(const struct listing *l, const uint32_t *own, size_t count)
+{
+	const struct listed *first = NULL;
+	size_t aliases = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		const struct listed *file = &l->files.items[own[i]];
+		if (file_number(file) == -1) {
+			aliases += is_alias(file);
+			continue;
+		}
+		if (!first)
+			first = file;
+		else if (same_family(first->name, file->name) && file_number(first) != file_number(file))
+			return true;
+	}
+	return aliases + (first != NULL) > 1 && aliases > 0;
 }
 
 /*
@@ -262,14 +318,14 @@ static bool add_family(struct candidates *c, const struct listing *l, uint32_t d
 
 	for (size_t i = 0; group && taken && i < count; i++) {
 		const struct listed *file = &l->files.items[own[i]];
-		int64_t step = file_step(file);
+		int64_t number = file_number(file);
 		size_t members = 0;
-		if (step < 0 || taken[i])
+		if ((number == -1 && !is_alias(file)) || taken[i])
 			continue;
 		for (size_t k = i; k < count; k++) {
 			const struct listed *other = &l->files.items[own[k]];
 			bool ranked = rank_in_name(other->name) >= 0 || rank_in_name(file->name) >= 0;
-			if (taken[k] || file_step(other) != step || (k != i && !ranked))
+			if (taken[k] || file_number(other) != number || (k != i && (!ranked || number == -1)))
 				continue;
 			taken[k] = true;
 			group[members++] = own[k];
@@ -341,10 +397,10 @@ static bool is_checkpoint(const struct listing *l, uint32_t *files)
 	struct candidate self = {.name = l->dirs.items[0].name, .base = "", .files = files, .file_count = own};
 	bool parent = false;
 
-	if (own == 0 || holds_family(l, files, own))
-		return false;
 	self.step = step_in_name(self.name);
 	unsigned bits = profile_bits(&self, l, &self.profile);
+	if (own == 0 || (bits < SURE_BITS && holds_family(l, files, own)))
+		return false;
 	for (uint32_t d = 1; d < l->dirs.count; d++)
 		parent = parent || (l->dirs.items[d].parent == 0 && step_in_name(l->dirs.items[d].name) >= 0);
 	return bits >= SURE_BITS || (bits > 0 && !parent);
@@ -362,13 +418,16 @@ static bool find_below(struct candidates *c, const struct listing *l, uint32_t *
 			continue;
 		}
 		size_t count = files_below(l, d, files, false);
-		if (holds_family(l, files, count)) {
+		struct candidate own = {.name = dir->name, .base = dir->path, .files = files, .file_count = count, .step = -1};
+		unsigned bits = profile_bits(&own, l, &own.profile);
+		if (bits < SURE_BITS && holds_family(l, files, count)) {
 			if (!add_family(c, l, d, files, count))
 				return false;
 			inside[d] = d > 0;
 			continue;
 		}
-		if (d == 0 || (count == 0 && step_in_name(dir->name) < 0))
+		/* Notes, logs and settings beside a folder of checkpoints make none of their parent. */
+		if (d == 0 || (step_in_name(dir->name) < 0 && bits == 0))
 			continue;
 		count = files_below(l, d, files, true);
 		struct candidate *added = add(c, l, dir->name, d, files, count);

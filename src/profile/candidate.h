@@ -47,6 +47,12 @@ void candidates_release(struct candidates *c);
 const char *candidate_member(const struct candidate *c, const struct listed *file);
 
 /*
+ * The number of the launch whose folder a path lies in, where launches make folders of their own: 2 of
+ * "logs/version_2/checkpoints" with the word "version_"; -1: none. *start and *end enclose the number.
+ */
+int64_t launch_in_path(const char *path, const char *word, size_t *start, size_t *end);
+
+/*
  * The number that a name gives for a step ("checkpoint-30", "step_00040.pt", "iter_0000010",
  * "epoch=1-step=12.ckpt"), or -1. Numbers that mean ranks, shards or epochs are not steps.
  */

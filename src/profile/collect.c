@@ -157,6 +157,13 @@ static bool words_of(struct val sequence, uint64_t count, uint32_t *out)
 
 static void add_stream(struct collector *c, const struct rng_state *state, const char *owner, int32_t device)
 {
+	/* A worker process begins its streams anew with every epoch: they continue nothing. */
+	struct slice path = strbuf_slice(&c->path);
+	if (c->in_loader && (slice_find(path, SLICE("rng_states")) != SIZE_MAX ||
+		slice_find(path, SLICE("_worker_snapshots")) != SIZE_MAX))
+		return;
+	if (c->in_loader && strcmp(owner, "generator") != 0)
+		owner = state_printf(c->state, "loader %s", owner);
 	state_add_stream(c->state, state, owner, device, collect_origin(c));
 }
 
@@ -336,7 +343,7 @@ static bool take_torch(struct collector *c, struct val v, struct slice name, int
 		bad_stream(c, what, &e);
 		return true;
 	}
-	bool private = contains(name, "generator") || contains(strbuf_slice(&c->path), "sampler") ||
+	bool private = c->in_loader || contains(name, "generator") || contains(strbuf_slice(&c->path), "sampler") ||
 		contains(strbuf_slice(&c->path), "loader");
 	const char *owner = cpu ? (private ? "generator" : "torch cpu") : cuda ? "cuda" : "mps";
 	add_stream(c, &state, owner, cpu ? -1 : device);
@@ -522,6 +529,7 @@ static const char *schedule_name(struct val v)
 		{"lr_lambdas", "LambdaLR"},
 		{"_schedulers", "SequentialLR"},
 		{"_schedule_phases", "OneCycleLR"},
+		{"step_ratio", "CyclicLR"},
 		{"T_max", "CosineAnnealingLR"},
 		{"T_0", "CosineAnnealingWarmRestarts"},
 		{"milestones", "MultiStepLR"},
@@ -824,7 +832,7 @@ static bool take_key(struct collector *c, struct val key, struct val part, const
 		return false;
 	struct slice name = val_slice(key);
 	double number;
-	if (at->depth <= 2 && collect_number(c, part, &number)) {
+	if (!c->only_data && at->depth <= 2 && collect_number(c, part, &number)) {
 		for (size_t i = 0; i < COUNT(counters); i++)
 			if (slice_is(name, counters[i].name))
 				collect_fact(c, counters[i].key, NO_GROUP, part);
@@ -834,6 +842,8 @@ static bool take_key(struct collector *c, struct val key, struct val part, const
 	}
 	if (name_in(name, positions, COUNT(positions)) && collect_number(c, part, &number))
 		collect_fact(c, FACT_POSITION, NO_GROUP, part);
+	if (c->only_data)
+		return false;
 	if (at->depth <= 2 && slice_is(name, "ema_updates"))
 		collect_fact(c, FACT_EMA_UPDATES, NO_GROUP, part);
 	if (at->depth <= 2 && (part.kind == VAL_DICT || part.kind == VAL_OBJECT) &&
@@ -844,10 +854,61 @@ static bool take_key(struct collector *c, struct val key, struct val part, const
 	return false;
 }
 
+static void walk(struct collector *c, struct val v, const struct place_above *up);
+
+static bool has(struct val v, const char *name)
+{
+	return val_get(v, name).kind != VAL_ABSENT;
+}
+
+/* Batches that the loader gave out: with workers it saves a snapshot and the batches since. */
+static void take_loader_position(struct collector *c, struct val v)
+{
+	int64_t step, since, batches;
+
+	if (!val_to_i64(val_dig(v, "_snapshot", "_snapshot_step", NULL), &step) ||
+		!val_to_i64(val_get(v, "_steps_since_snapshot"), &since) || __builtin_add_overflow(step, since, &batches))
+		return;
+	size_t mark = collect_enter_name(c, "_snapshot");
+	collect_enter_name(c, "_snapshot_step");
+	state_add_int(c->state, FACT_POSITION, NO_GROUP, batches, collect_origin(c));
+	collect_leave(c, mark);
+	struct val workers = val_dig(v, "_snapshot", "_main_snapshot", "_num_workers", NULL);
+	if (workers.kind != VAL_INT)
+		return;
+	mark = collect_enter_name(c, "_snapshot");
+	collect_enter_name(c, "_main_snapshot");
+	collect_enter_name(c, "_num_workers");
+	collect_fact(c, FACT_LOADER_WORKERS, NO_GROUP, workers);
+	collect_leave(c, mark);
+}
+
+static bool take_loader(struct collector *c, struct val v, const struct place_above *at)
+{
+	if (v.kind != VAL_DICT || !((has(v, "_snapshot") && has(v, "_steps_since_snapshot")) ||
+		(has(v, "_num_yielded") && has(v, "_sampler_iter_yielded"))))
+		return false;
+	bool in_loader = c->in_loader, only_data = c->only_data;
+	c->in_loader = c->only_data = true;
+	take_loader_position(c, v);
+	/* A validation loader's end is not the epoch's. */
+	struct val finished = val_get(v, "_iterator_finished");
+	struct slice path = strbuf_slice(&c->path);
+	if (finished.kind == VAL_BOOL && !contains(path, "val") && !contains(path, "test"))
+		fact_from(c, FACT_EPOCH_END, NO_GROUP, v, "_iterator_finished");
+	walk(c, v, at);
+	c->in_loader = in_loader;
+	c->only_data = only_data;
+	return true;
+}
+
 static bool take_whole(struct collector *c, struct val v, const struct place_above *at)
 {
-	if (collect_stream(c, v, at->name, at->index) || collect_optimizer(c, v) || collect_schedule(c, v) ||
-		collect_scaler(c, v))
+	if (collect_stream(c, v, at->name, at->index) || take_loader(c, v, at))
+		return true;
+	if (c->only_data)
+		return v.kind == VAL_TENSOR;
+	if (collect_optimizer(c, v) || collect_schedule(c, v) || collect_scaler(c, v))
 		return true;
 	if (v.kind == VAL_TENSOR) {
 		collect_tensor(c, strbuf_text(&c->path), TENSOR_OTHER, v.tensor);
@@ -890,6 +951,36 @@ static void walk(struct collector *c, struct val v, const struct place_above *up
 	}
 }
 
+bool collect_loader(struct collector *c, struct val v)
+{
+	struct place_above root = {.index = -1};
+
+	return take_loader(c, v, &root);
+}
+
+void collect_any_loader(struct collector *c, struct val v)
+{
+	size_t before = c->state->facts.count;
+	bool outer = c->in_loader, known = false;
+
+	c->in_loader = true;
+	collect_data(c, v);
+	c->in_loader = outer;
+	for (size_t i = before; i < c->state->facts.count; i++)
+		known = known || c->state->facts.items[i].key == FACT_POSITION;
+	if (!known && val_is_container(v) && val_count(v) > 0)
+		state_add_text(c->state, FACT_POSITION, NO_GROUP, SLICE("saved, of a shape of its own"), collect_origin(c));
+}
+
+void collect_data(struct collector *c, struct val v)
+{
+	bool outer = c->only_data;
+
+	c->only_data = true;
+	collect_tree(c, v);
+	c->only_data = outer;
+}
+
 void collect_tree(struct collector *c, struct val v)
 {
 	struct place_above root = {.index = -1};
@@ -917,6 +1008,95 @@ static void derive_epoch_length(struct state *s, struct origin derived)
 	state_add_int(s, FACT_STEPS_PER_EPOCH, NO_GROUP, size / total, derived);
 }
 
+static const char *path_end(const char *path)
+{
+	const char *dot = strrchr(path, '.');
+	return dot ? dot + 1 : path;
+}
+
+static bool optimizer_has_step(const struct state *s, double step)
+{
+	for (size_t i = 0; i < s->optimizers.count; i++) {
+		const struct optimizer *o = &s->optimizers.items[i];
+		for (size_t k = 0; k < o->params.count; k++)
+			if (o->params.items[k].has_step && o->params.items[k].step == step)
+				return true;
+	}
+	return false;
+}
+
+/* How surely a counter of this name is the one of updates over the whole run: the order in `counters`. */
+static unsigned step_rank(const struct state *s, const struct fact *f)
+{
+	const char *name = path_end(f->path);
+	double value = 0;
+
+	/* What the optimizer itself has counted needs no name. */
+	if (fact_to_double(f, &value) && optimizer_has_step(s, value))
+		return 0;
+	for (unsigned i = 0; i < COUNT(counters); i++)
+		if (strcmp(name, counters[i].name) == 0)
+			return strcmp(name, "step") == 0 || strcmp(name, "steps") == 0 ? COUNT(counters) : 1 + i;
+	return COUNT(counters) + 1;
+}
+
+/* A file of random streams may count its own saves or calls (accelerate writes a "step" into random_states_0.pkl). */
+static bool beside_streams_only(const struct state *s, uint32_t file)
+{
+	bool streams = false;
+
+	for (size_t i = 0; i < s->streams.count; i++)
+		streams |= s->streams.items[i].file == file;
+	for (size_t i = 0; i < s->optimizers.count; i++)
+		if (s->optimizers.items[i].file == file)
+			return false;
+	for (size_t i = 0; i < s->tensors.count; i++)
+		if (s->tensors.items[i].file == file && s->tensors.items[i].role == TENSOR_WEIGHT)
+			return false;
+	return streams && s->optimizers.count > 0;
+}
+
+/*
+ * Of several counters called a step, one is the step: what the optimizer counted, else the surest name. The
+ * others are counters in units of their own; one that is just "step" beside an epoch counts inside it.
+ */
+static void settle_step(struct state *s)
+{
+	const struct fact *best = NULL;
+	bool batch = state_fact(s, FACT_BATCH_IN_EPOCH) != NULL, epochs = state_fact(s, FACT_EPOCH) != NULL;
+	double most = 0;
+
+	for (size_t i = 0; i < s->optimizers.count; i++)
+		for (size_t k = 0; k < s->optimizers.items[i].params.count; k++)
+			if (s->optimizers.items[i].params.items[k].step > most)
+				most = s->optimizers.items[i].params.items[k].step;
+	for (size_t i = 0; i < s->facts.count; i++) {
+		const struct fact *f = &s->facts.items[i];
+		if (f->key == FACT_STEP && f->how == HOW_READ && (!best || step_rank(s, f) < step_rank(s, best)))
+			best = f;
+	}
+	if (!best)
+		return;
+	const char *path = best->path;
+	unsigned rank = step_rank(s, best);
+	double step = 0, own;
+	fact_to_double(best, &step);
+	/* One that the optimizer has passed, with an epoch running: it started again with the epoch. */
+	bool inside = rank == COUNT(counters) && epochs && !batch && most > step && !state_fact(s, FACT_ACCUMULATION);
+	for (size_t i = 0; i < s->facts.count; i++) {
+		struct fact *f = &s->facts.items[i];
+		if (f->key != FACT_STEP || f->how != HOW_READ || !fact_to_double(f, &own))
+			continue;
+		bool plain = strcmp(path_end(f->path), "step") == 0 || strcmp(path_end(f->path), "steps") == 0;
+		if (rank > 0 && most > 0 && f->file != NO_FILE && beside_streams_only(s, f->file))
+			f->key = FACT_COUNTER;
+		else if (inside || (strcmp(f->path, path) != 0 && plain && epochs && !batch && own < step))
+			f->key = FACT_BATCH_IN_EPOCH;
+		else if (strcmp(f->path, path) != 0)
+			f->key = FACT_COUNTER;
+	}
+}
+
 void collect_totals(struct collector *c)
 {
 	struct state *s = c->state;
@@ -937,6 +1117,8 @@ void collect_totals(struct collector *c)
 		parameters += t->numel;
 	}
 	free(counted);
+	if (!s->profile->optimizer_counts_steps)
+		settle_step(s);
 	derive_epoch_length(s, derived);
 	if (parameters > 0)
 		state_add_int(s, FACT_PARAMETERS, NO_GROUP, (int64_t)parameters, derived);

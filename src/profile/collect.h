@@ -19,6 +19,8 @@ struct collector {
 	int32_t rank;
 	struct strbuf path;         /* where in the file the walk is */
 	uint64_t budget;            /* values still to be looked at in this file */
+	bool in_loader;             /* below a data loader's state: its streams are not the main process's */
+	bool only_data;             /* the walk takes random streams and data positions, and nothing else */
 	ARRAY(uint32_t) storages;   /* the document's storage index -> the state's, or NO_FILE */
 };
 
@@ -35,6 +37,18 @@ bool collect_number(struct collector *c, struct val v, double *out);
 
 /* Add a fact at the collector's place from a number, text, bool or scalar tensor. */
 bool collect_fact(struct collector *c, enum fact_key key, int32_t group, struct val v);
+
+/*
+ * The state of a torchdata StatefulDataLoader, by its keys: position, workers, generators. False where it is none.
+ * Source: torchdata/stateful_dataloader/stateful_dataloader.py, releases 0.8 to 0.11.
+ */
+bool collect_loader(struct collector *c, struct val v);
+
+/* A loader's or sampler's state of whatever shape: its positions and streams, and at the least that it is there. */
+void collect_any_loader(struct collector *c, struct val v);
+
+/* Of a tree of a user's own: random streams, loader states and positions, no counters and no weights. */
+void collect_data(struct collector *c, struct val v);
 
 /* Walk a tree and take everything that is recognised by its shape or name. */
 void collect_tree(struct collector *c, struct val v);

@@ -45,8 +45,40 @@ static void mark_broken(struct state *s, struct state_file *f, const struct erro
 	f->error_offset = e->offset;
 }
 
-static void read_file(struct collector *c, const struct candidate *candidate, const struct listing *l,
-	const struct listed *listed, uint32_t index)
+/* What each file is for, as this profile sees it. A file that was named is opened whatever it is called. */
+static void take_profile(struct state *s, const struct profile *profile, bool named)
+{
+	s->profile = profile;
+	s->kind = profile->name;
+	for (size_t i = 0; i < s->files.count; i++) {
+		struct state_file *f = &s->files.items[i];
+		int32_t rank = NO_RANK;
+		f->role = (uint8_t)profile->classify(f->path, &rank);
+		f->rank = rank;
+		if (named && f->role == FILE_OTHER)
+			f->role = FILE_WHOLE;
+	}
+}
+
+/* Names that any script could have given: what is in the first file decides. */
+static void recognise_content(struct state *s, const struct document *d, bool named)
+{
+	const struct profile *best = NULL;
+	unsigned most = 0;
+
+	for (size_t i = 0; profiles[i]; i++) {
+		unsigned bits = profiles[i]->recognise_tree ? profiles[i]->recognise_tree(d) : 0;
+		if (bits > most) {
+			most = bits;
+			best = profiles[i];
+		}
+	}
+	if (best)
+		take_profile(s, best, named);
+}
+
+static void read_file(struct collector *c, const struct listing *l, const struct listed *listed, uint32_t index,
+	bool first)
 {
 	struct state *s = c->state;
 	struct state_file *f = &s->files.items[index];
@@ -65,13 +97,15 @@ static void read_file(struct collector *c, const struct candidate *candidate, co
 	}
 	f->container = doc.container;
 	f->status = FILE_READ;
+	if (first && s->profile->fallback)
+		recognise_content(s, &doc, l->single);
 	c->doc = &doc;
 	c->file = index;
 	c->rank = f->rank;
 	c->budget = WALK_BUDGET;
 	c->storages.count = 0;
 	strbuf_clear(&c->path);
-	candidate->profile->read(c, (enum file_role)f->role);
+	s->profile->read(c, (enum file_role)f->role);
 	c->doc = NULL;
 	document_close(&doc);
 }
@@ -85,37 +119,30 @@ int checkpoint_load(struct state *s, const struct candidate *candidate, const st
 		return fail(e, RP_E_NOT_FOUND, ERROR_NO_OFFSET, "no file of a format that reprise reads");
 	s->path = state_text(s, slice_of(candidate->path));
 	s->single = l->single || candidate->file_count == 1;
-	s->profile = profile;
-	s->kind = profile->name;
 	s->mtime_ns = candidate->mtime_ns;
 	for (size_t i = 0; i < candidate->file_count; i++) {
 		const struct listed *listed = &l->files.items[candidate->files[i]];
 		struct state_file *f = array_push(&s->files, ROWS_MAX);
 		if (!f)
 			return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for a table of files");
-		int32_t rank = NO_RANK;
 		const char *member = candidate_member(candidate, listed);
 		*f = (struct state_file){
 			.path = state_text(s, slice_of(member)),
 			.size = listed->size,
 			.mtime_ns = listed->mtime_ns,
-			.role = (uint8_t)profile->classify(member, &rank),
 			.error_offset = ERROR_NO_OFFSET,
 		};
-		f->rank = rank;
 	}
+	take_profile(s, profile, l->single);
 	struct collector c = {.state = s, .sink = sink, .limits = limits, .file = NO_FILE, .rank = NO_RANK};
 	strbuf_init(&c.path, PATH_MAX_BYTES);
-	if (candidate->step >= 0)
-		state_add_int(s, FACT_NAME_STEP, NO_GROUP, candidate->step,
-			(struct origin){.file = NO_FILE, .rank = NO_RANK, .how = HOW_NAMED});
 	size_t wanted = 0, read = 0;
 	uint32_t failed = NO_FILE;
 	for (uint32_t i = 0; i < s->files.count; i++) {
 		if (s->files.items[i].role == FILE_OTHER || s->files.items[i].role == FILE_LEFTOVER)
 			continue;
 		wanted++;
-		read_file(&c, candidate, l, &l->files.items[candidate->files[i]], i);
+		read_file(&c, l, &l->files.items[candidate->files[i]], i, read == 0);
 		if (s->files.items[i].status == FILE_READ)
 			read++;
 		else if (failed == NO_FILE)
@@ -124,6 +151,10 @@ int checkpoint_load(struct state *s, const struct candidate *candidate, const st
 	c.file = NO_FILE;
 	c.rank = NO_RANK;
 	strbuf_clear(&c.path);
+	profile = s->profile; /* what is in the files may have told another than their names */
+	if (candidate->step >= 0 && (!profile->names_step || profile->names_step(candidate->name)))
+		state_add_int(s, FACT_NAME_STEP, NO_GROUP, candidate->step,
+			(struct origin){.file = NO_FILE, .rank = NO_RANK, .how = HOW_NAMED});
 	if (profile->finish)
 		profile->finish(&c);
 	strbuf_release(&c.path);
@@ -131,7 +162,10 @@ int checkpoint_load(struct state *s, const struct candidate *candidate, const st
 	state_finish(s);
 	if (s->no_memory)
 		return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "the memory limit was reached while reading it");
-	if (wanted > 0 && read == 0)
+	if (wanted == 0)
+		return fail(e, RP_E_NOT_FOUND, ERROR_NO_OFFSET, "none of its %zu files is one that reprise reads",
+			candidate->file_count);
+	if (read == 0)
 		return fail(e, RP_E_FORMAT, s->files.items[failed].error_offset, "%s",
 			s->files.items[failed].error);
 	return RP_OK;

@@ -38,6 +38,11 @@ struct profile {
 	const char *title;     /* "Transformers Trainer" */
 	/* How surely the named files are a checkpoint of this framework; 0: they are not. */
 	unsigned (*recognise)(const struct candidate *c, const struct listing *l);
+	/*
+	 * How surely a decoded file is of this framework. Asked of the first file that can be read where the names
+	 * tell no more than that some script saved something; NULL: the names tell.
+	 */
+	unsigned (*recognise_tree)(const struct document *d);
 	/* What a member file is for, and its rank; FILE_OTHER files are not opened. */
 	enum file_role (*classify)(const char *member, int32_t *rank);
 	/* Take what one decoded file says. */
@@ -45,8 +50,14 @@ struct profile {
 	/* Once all files are in: what follows from several of them. */
 	void (*finish)(struct collector *c);
 
+	bool fallback;              /* takes what nobody knows, and gives way to a profile that knows the content */
+	/* Whether a number in a checkpoint's name is a step and does not count saves; NULL: it is. */
+	bool (*names_step)(const char *name);
+	const char *launch_folder;  /* each launch makes a folder of its own, "version_" and the next number; or NULL */
 	enum position_kind position;
 	const char *position_note;  /* what the framework does on a resume, one clause */
+	const char *position_remedy; /* what a user of it can do about a position that is not saved, or NULL */
+	bool position_of_one_rank;  /* a saved loader state is one rank's, and every rank loads it */
 	const char *settings_note;  /* what becomes of settings that differ from the checkpoint's, or NULL */
 	bool rng_per_rank;          /* every rank saves its streams */
 	bool schedule_counts_steps; /* the schedule's last_epoch is the optimizer step */
@@ -55,6 +66,7 @@ struct profile {
 	enum ranks_relation host_ranks, device_ranks;
 	const char *const *streams; /* owners that it uses and should save, NULL-terminated; or NULL */
 	const struct part *parts;   /* ends with a NULL name; or NULL */
+	enum file_role counted;     /* a resume is refused unless the script has as many objects as files of this role */
 };
 
 extern const struct profile *const profiles[]; /* ends with NULL */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
 /*
  * Plain PyTorch: whatever a training script saves with torch.save, pickle or safetensors. Nothing is
  * known of its layout; resume state is found by shape and name.
@@ -34,6 +35,17 @@ static enum file_role classify(const char *member, int32_t *rank)
 	const char *slash = strrchr(member, '/');
 
 	*rank = rank_in_name(slash ? slash + 1 : member);
+	/* "rank_1/rng.pt": the nearest folder that names one. */
+	for (const char *end = slash; *rank < 0 && end; end = slash) {
+		slash = end == member ? NULL : memrchr(member, '/', (size_t)(end - member));
+		const char *start = slash ? slash + 1 : member;
+		char folder[256];
+		if ((size_t)(end - start) >= sizeof folder)
+			break;
+		memcpy(folder, start, (size_t)(end - start));
+		folder[end - start] = '\0';
+		*rank = rank_in_name(folder);
+	}
 	if (slice_ends(name, SLICE(".tmp")) || slice_ends(name, SLICE(".part")))
 		return FILE_LEFTOVER;
 	if (slice_ends(name, SLICE(".safetensors")))
@@ -71,6 +83,7 @@ const struct profile profile_pytorch = {
 	.classify = classify,
 	.read = read_part,
 	.finish = collect_totals,
+	.fallback = true,
 	.position = POSITION_UNKNOWN,
 	.position_note = "the script decides where its data goes on",
 	.host_ranks = RANKS_FREE,

@@ -7,6 +7,7 @@
 #include "report/report.h"
 
 #define MESSAGE_COLUMN 16u  /* where a finding's text begins, behind code and severity */
+#define ALIKE_SHOWN 2u      /* subjects named of those that were not checked for one reason */
 #define COVERAGE_COLUMN 15u /* the same behind "not checked" */
 #define SHOWN_PER_CODE 3u
 #define SHOWN_ROWS 40u
@@ -385,6 +386,7 @@ static bool show_covered(struct page *p, const char *label, enum cover_status st
 		add_covered(what, &list[i], verbose);
 		add_part(line, "; ");
 		strbuf_add_text(line, list[i].subject);
+		size_t alike = 1, left_out = 0;
 		for (size_t j = i + 1; j < count && j - i < NEIGHBOURS; j++) {
 			if (list[j].status != status || list[j].said ||
 				(status == COVER_RAN && list[j].total == 0 && !verbose))
@@ -394,9 +396,18 @@ static bool show_covered(struct page *p, const char *label, enum cover_status st
 			if (!slice_eq(strbuf_slice(&other), strbuf_slice(what)))
 				continue;
 			list[j].said = true;
-			if (!same_text(list[j].subject, list[i].subject))
-				strbuf_printf(line, ", %s", list[j].subject);
+			if (same_text(list[j].subject, list[i].subject))
+				continue;
+			/* Many that lack the same thing are one fact; what ran is listed. */
+			if (status != COVER_RAN && !verbose && alike >= ALIKE_SHOWN) {
+				left_out++;
+				continue;
+			}
+			alike++;
+			strbuf_printf(line, ", %s", list[j].subject);
 		}
+		if (left_out)
+			strbuf_printf(line, " and %zu more", left_out);
 		if (what->n > 0)
 			strbuf_printf(line, " (%s)", strbuf_text(what));
 	}

@@ -243,6 +243,16 @@ const struct fact *state_fact(const struct state *s, enum fact_key key)
 	return NULL;
 }
 
+const struct fact *state_same_fact(const struct state *s, const struct fact *of)
+{
+	for (size_t i = 0; i < s->facts.count; i++) {
+		const struct fact *f = &s->facts.items[i];
+		if (f->key == of->key && f->rank == of->rank && f->group == of->group && strcmp(f->path, of->path) == 0)
+			return f;
+	}
+	return NULL;
+}
+
 bool fact_to_double(const struct fact *f, double *out)
 {
 	if (!f || f->type == FACT_TEXT)

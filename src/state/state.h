@@ -241,6 +241,9 @@ bool state_real(const struct state *s, enum fact_key key, double *out);
 bool state_bool(const struct state *s, enum fact_key key, bool *out);
 const char *state_fact_text(const struct state *s, enum fact_key key);
 
+/* The fact of `s` under the same key, rank, group and path as one of another state, or NULL. */
+const struct fact *state_same_fact(const struct state *s, const struct fact *of);
+
 bool fact_to_double(const struct fact *f, double *out);
 bool fact_equal(const struct fact *a, const struct fact *b);
 

@@ -39,8 +39,8 @@ static struct val json(const char *text)
 
 static void put(struct val dict, struct val key, struct val v)
 {
-	ck_assert(node_push(&arena, dict.node, key));
-	ck_assert(node_push(&arena, dict.node, v));
+	if (!node_push(&arena, dict.node, key) || !node_push(&arena, dict.node, v))
+		ck_abort_msg("no memory");
 }
 
 static void parse(const char *text)

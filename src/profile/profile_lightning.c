@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * PyTorch Lightning and Lightning Fabric's Trainer: one *.ckpt file of global rank 0. Source:
+ * src/lightning/pytorch/trainer/connectors/checkpoint_connector.py (dump_checkpoint), loops/fit_loop.py,
+ * loops/training_epoch_loop.py, loops/progress.py, releases 1.5 to 2.6. Sharded checkpoints (FSDP, DeepSpeed)
+ * keep their tensors in files of other formats and only the rest in meta.pt.
+ */
+#include <stdlib.h>
+
+#include "base/text.h"
+#include "profile/collect.h"
+
+#define VERSION_KEY "pytorch-lightning_version"
+
+/* No name is Lightning's own: any script may save a .ckpt. */
+static unsigned recognise(const struct candidate *c, const struct listing *l)
+{
+	(void)c;
+	(void)l;
+	return 0;
+}
+
+static unsigned recognise_tree(const struct document *d)
+{
+	if (val_get(d->root, VERSION_KEY).kind == VAL_TEXT)
+		return 64;
+	return val_is_dict(val_get(d->root, "loops")) && val_is_dict(val_get(d->root, "state_dict")) ? 32 : 0;
+}
+
+static enum file_role classify(const char *member, int32_t *rank)
+{
+	static const char *const endings[] = {".ckpt", ".pt", ".pth", ".bin"};
+	struct slice name = slice_of(member);
+
+	*rank = NO_RANK;
+	for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++)
+		if (slice_ends(name, slice_of(endings[i])))
+			return FILE_WHOLE;
+	return slice_ends(name, SLICE(".tmp")) || slice_ends(name, SLICE(".part")) ? FILE_LEFTOVER : FILE_OTHER;
+}
+
+static void take(struct collector *c, struct val v, const char *name, enum fact_key key)
+{
+	struct val part = val_get(v, name);
+
+	if (part.kind == VAL_ABSENT || part.kind == VAL_NONE)
+		return;
+	size_t mark = collect_enter_name(c, name);
+	collect_fact(c, key, NO_GROUP, part);
+	collect_leave(c, mark);
+}
+
+/* A counter of a loop's progress: progress[when][what], or -1. */
+static int64_t progress_count(struct val progress, const char *when, const char *what)
+{
+	int64_t n;
+	return val_to_i64(val_dig(progress, when, what, NULL), &n) && n >= 0 ? n : -1;
+}
+
+/* The progress of the optimizer's steps, as the releases spell it. */
+static struct val step_progress(struct val fit)
+{
+	static const char *const automatic[] = {"epoch_loop.automatic_optimization.optim_progress",
+		"epoch_loop.batch_loop.optimizer_loop.optim_progress"};
+	static const char *const manual[] = {"epoch_loop.manual_optimization.optim_step_progress",
+		"epoch_loop.batch_loop.manual_loop.optim_step_progress"};
+
+	for (size_t i = 0; i < 2; i++) {
+		struct val v = val_dig(fit, automatic[i], "optimizer", "step", NULL);
+		if (progress_count(v, "total", "completed") > 0)
+			return v;
+	}
+	for (size_t i = 0; i < 2; i++) {
+		struct val v = val_get(fit, manual[i]);
+		if (progress_count(v, "total", "completed") > 0)
+			return v;
+	}
+	return (struct val){0};
+}
+
+static void derive(struct collector *c, enum fact_key key, int64_t value)
+{
+	struct origin origin = collect_origin(c);
+
+	origin.how = HOW_DERIVED;
+	state_add_int(c->state, key, NO_GROUP, value, origin);
+}
+
+/*
+ * Batches and updates of the running epoch against those since the start: the length of an epoch, and the batches of
+ * one update, where they come out even. A checkpoint that was not saved right after an update tells no batches.
+ */
+static void derive_lengths(struct collector *c, struct val fit, struct val batches, bool last)
+{
+	struct val steps = step_progress(fit);
+	int64_t batch = progress_count(batches, "current", "processed"), batch_all = progress_count(batches, "total", "processed");
+	int64_t step = progress_count(steps, "current", "completed"), step_all = progress_count(steps, "total", "completed");
+	int64_t epoch = progress_count(val_get(fit, "epoch_progress"), "current", "completed"), stepped;
+
+	if (batch < 0 || batch_all < batch || step < 0 || step_all < step || step_all == 0)
+		return;
+	int64_t whole = step_all - step;
+	if (last && step > 0)
+		derive(c, FACT_STEPS_PER_EPOCH, step);
+	else if (epoch > 0 && whole > 0 && whole % epoch == 0)
+		derive(c, FACT_STEPS_PER_EPOCH, whole / epoch);
+	if (last && epoch > 0 && batch > 0 && batch <= INT32_MAX && epoch <= INT32_MAX && batch_all - batch != epoch * batch) {
+		struct finding *f = finding_add(c->sink, FINDING_P102,
+			"%lld batches in %lld earlier epoch%s, this one has %lld", (long long)(batch_all - batch),
+			(long long)epoch, epoch == 1 ? "" : "s", (long long)batch);
+		f->severity = SEVERITY_WARNING;
+		f->place.file = findings_text(c->sink, "%s", state_whole_path(c->state, c->file));
+		f->place.path = findings_escaped(c->sink, strbuf_slice(&c->path));
+		f->observed = quantity_count(batch_all - batch);
+		f->expected = quantity_count(epoch * batch);
+		f->unit = "batches";
+		f->cause = "a resume trained batches twice or passed over some, or the loader's length changed; without a "
+			"validation loop Lightning 2.6 trains one batch too many after a resume from an epoch's end";
+	}
+	bool just_stepped = !val_to_i64(val_dig(fit, "epoch_loop.state_dict", "_batches_that_stepped", NULL), &stepped) ||
+		stepped < step_all || last;
+	if (step > 0 && batch >= step && batch % step == 0 && just_stepped)
+		derive(c, FACT_ACCUMULATION, batch / step);
+}
+
+/* "2.4.1" against a release; false where the version is not known. */
+static bool version_below(const struct state *s, uint64_t major, uint64_t minor)
+{
+	const char *text = state_fact_text(s, FACT_FRAMEWORK_VERSION);
+	char *end;
+
+	if (!text || *text < '0' || *text > '9')
+		return false;
+	uint64_t first = strtoull(text, &end, 10);
+	uint64_t second = *end == '.' ? strtoull(end + 1, NULL, 10) : 0;
+	return first < major || (first == major && second < minor);
+}
+
+static void read_fit_loop(struct collector *c, struct val fit)
+{
+	struct val batches = val_get(fit, "epoch_loop.batch_progress");
+	int64_t processed = progress_count(batches, "current", "processed");
+	int64_t completed = progress_count(batches, "current", "completed");
+	int64_t last = 0;
+
+	size_t mark = collect_enter_name(c, "epoch_loop.batch_progress");
+	val_to_i64(val_get(batches, "is_last_batch"), &last);
+	if (last)
+		take(c, batches, "is_last_batch", FACT_EPOCH_END);
+	derive_lengths(c, fit, batches, last != 0);
+	collect_enter_name(c, "current");
+	/* What the model was trained on; `completed` is one behind in a checkpoint saved while the batch ends. */
+	take(c, val_get(batches, "current"), processed >= 0 ? "processed" : "completed", FACT_BATCH_IN_EPOCH);
+	if (processed >= 0 && completed == processed - 1 && !last && version_below(c->state, 2, 5)) {
+		struct finding *f = finding_add(c->sink, FINDING_T108,
+			"the batch counter was saved before it was advanced: %lld completed of %lld processed",
+			(long long)completed, (long long)processed);
+		f->severity = SEVERITY_INFO;
+		f->place.file = findings_text(c->sink, "%s", state_whole_path(c->state, c->file));
+		collect_enter_name(c, "completed");
+		f->place.path = findings_escaped(c->sink, strbuf_slice(&c->path));
+		f->observed = quantity_count(completed);
+		f->expected = quantity_count(processed);
+		f->unit = "batches";
+		f->meaning = "releases before 2.5 go on from the smaller count, so the epoch ends one batch later";
+	}
+	collect_leave(c, mark);
+
+	struct val loader = val_dig(fit, "state_dict", "combined_loader", NULL);
+	if (val_is_sequence(loader) && val_count(loader) > 0) {
+		mark = collect_enter_name(c, "state_dict");
+		collect_enter_name(c, "combined_loader");
+		collect_any_loader(c, loader);
+		collect_leave(c, mark);
+	}
+	/* Fault tolerance, 1.5 to 1.9: the sampler's iterations, and streams of the workers alone. */
+	loader = val_dig(fit, "epoch_loop.state_dict", "dataloader_state_dict", NULL);
+	if (val_is_container(loader) && val_count(loader) > 0) {
+		mark = collect_enter_name(c, "epoch_loop.state_dict");
+		collect_enter_name(c, "dataloader_state_dict");
+		collect_any_loader(c, loader);
+		collect_leave(c, mark);
+	}
+}
+
+/* Each entry of a list, with its own take. */
+static void each(struct collector *c, struct val list, bool (*take_one)(struct collector *c, struct val v))
+{
+	for (uint64_t i = 0; val_is_sequence(list) && i < val_count(list); i++) {
+		size_t mark = collect_enter(c, val_int((int64_t)i));
+		take_one(c, val_at(list, i));
+		collect_leave(c, mark);
+	}
+}
+
+static void read_part(struct collector *c, enum file_role role)
+{
+	struct val root = c->doc->root, key;
+
+	(void)role;
+	if (!val_is_dict(root)) {
+		collect_tree(c, root);
+		return;
+	}
+	take(c, root, VERSION_KEY, FACT_FRAMEWORK_VERSION);
+	take(c, root, "epoch", FACT_EPOCH);
+	take(c, root, "global_step", FACT_STEP);
+	for (uint64_t i = 0; i < val_count(root); i++) {
+		struct val part = val_part(root, i, &key);
+		if (key.kind != VAL_TEXT)
+			continue;
+		size_t mark = collect_enter(c, key);
+		if (val_is_text(key, "loops")) {
+			collect_enter_name(c, "fit_loop");
+			read_fit_loop(c, val_get(part, "fit_loop"));
+		} else if (val_is_text(key, "state_dict")) {
+			collect_weights(c, part, TENSOR_WEIGHT);
+		} else if (val_is_text(key, "optimizer_states")) {
+			each(c, part, collect_optimizer);
+		} else if (val_is_text(key, "lr_schedulers")) {
+			each(c, part, collect_schedule);
+		} else if (val_is_text(key, "hyper_parameters") || val_is_text(key, "datamodule_hyper_parameters")) {
+			collect_config(c, part);
+		} else if (!collect_scaler(c, part)) {
+			/* Callbacks, a data module, the user's own: no counter of theirs is the Trainer's. */
+			take(c, part, "consumed_samples", FACT_SAMPLES);
+			collect_data(c, part);
+		}
+		collect_leave(c, mark);
+	}
+	if (val_get(root, "optimizer_states").kind == VAL_ABSENT && val_get(root, "state_dict").kind != VAL_ABSENT) {
+		struct origin origin = collect_origin(c);
+		origin.how = HOW_DERIVED;
+		state_add_bool(c->state, FACT_SAVE_ONLY_MODEL, NO_GROUP, true, origin);
+	}
+}
+
+static const char *const streams[] = {"python", "numpy", "torch cpu", NULL};
+
+const struct profile profile_lightning = {
+	.name = "lightning",
+	.title = "Lightning",
+	.recognise = recognise,
+	.recognise_tree = recognise_tree,
+	.classify = classify,
+	.read = read_part,
+	.finish = collect_totals,
+	.launch_folder = "version_",
+	.position = POSITION_RESTARTS,
+	.position_note = "restarts a plain DataLoader's epoch on a resume",
+	.position_remedy = "Use torchdata's StatefulDataLoader (Lightning 2.2 or later), PL_FAULT_TOLERANT_TRAINING=1 "
+		"(1.5 to 1.9), or skip the batches by hand; then verify the next checkpoint again.",
+	.position_of_one_rank = true,
+	.host_ranks = RANKS_FREE,
+	.device_ranks = RANKS_FREE,
+	.streams = streams,
+};
