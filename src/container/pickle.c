@@ -15,7 +15,7 @@
 #define CLASSES_MAX 100000u
 
 /* Calls of getattr, partial and the like, each of which pickle_judge() looks at. */
-#define DEEDS_MAX ((size_t)4 << 20)
+#define DEEDS_MAX ((size_t)1 << 20)
 
 /* How far a memo index may run ahead of the values there are; Python counts up from 0. */
 #define MEMO_SLACK 256u
@@ -795,7 +795,7 @@ static int make_object(
 
 	if (callable.kind == VAL_CLASS) {
 		callable.klass->called = true;
-		watched = callable.klass->watched;
+		watched = callable.klass->watched && !pickle_is_idle(callable.klass, args);
 	} else if (callable.kind != VAL_OBJECT && callable.kind != VAL_PERSISTENT &&
 	           callable.kind != VAL_TENSOR) {
 		return malformed(d, "calls a value of type %s", val_kind_name(callable.kind));

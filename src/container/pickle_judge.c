@@ -13,7 +13,7 @@
 #define PARTS_MAX 500u
 
 /* Attributes in one dotted name. Python's own classes nest two or three deep. */
-#define DOTS_MAX 16u
+#define DOTS_MAX 8u
 #define NAME_MAX_BYTES 1000u
 
 /* What is shown: of arguments, of one text in them, of a list of classes. */
@@ -401,6 +401,21 @@ static bool find_danger(struct danger *d, struct val v, unsigned depth)
 	return false;
 }
 
+bool pickle_is_idle(struct klass *k, struct val args)
+{
+	struct val callable = {.kind = VAL_CLASS, .klass = k};
+
+	if (row_of(k)->rank != CARRIER || is_getattr(callable) || is_partial(callable) ||
+		args.kind != VAL_TUPLE || args.node->count > 4)
+		return false;
+	for (uint32_t i = 0; i < args.node->count; i++) {
+		struct val v = args.node->kids[i];
+		if (v.kind >= VAL_LIST && (v.kind != VAL_CLASS || v.klass->watched))
+			return false;
+	}
+	return true;
+}
+
 /* Showing values ---------------------------------------------------------------------------- */
 
 static void show(struct strbuf *b, struct val v, unsigned depth);
@@ -501,6 +516,8 @@ struct judge {
 	const char *file;
 	struct findings *sink;
 	size_t reported;
+	const struct object **used; /* what other calls use, by address */
+	size_t used_count;
 };
 
 static void report(struct judge *j, const struct pickle_deed *deed, const char *verb,
@@ -522,18 +539,47 @@ static void cut(struct strbuf *b, struct strbuf *from)
 		text_add_escaped(b, strbuf_slice(from), SHOWN_MAX);
 }
 
-/* Whether a later call calls what this one makes, or reaches through it: then that one says it all.
- */
-static bool is_used_later(const struct judge *j, const struct pickle_deed *deed)
+/* The object that a call calls, or that a getattr looks into; NULL: it does neither. */
+static const struct object *used_by(const struct pickle_deed *deed)
 {
-	const struct pickle_deed *end = j->p->deeds.items + j->p->deeds.count;
+	struct val used = is_getattr(deed->what) ? val_at(deed->with, 0) : deed->what;
 
-	for (const struct pickle_deed *other = deed + 1; other < end; other++) {
-		struct val used = is_getattr(other->what) ? val_at(other->with, 0) : other->what;
-		if (used.kind == VAL_OBJECT && used.object == deed->made)
-			return true;
+	return used.kind == VAL_OBJECT ? used.object : NULL;
+}
+
+static int compare_addresses(const void *pa, const void *pb)
+{
+	uintptr_t a = (uintptr_t)*(const struct object *const *)pa;
+	uintptr_t b = (uintptr_t)*(const struct object *const *)pb;
+
+	return (a > b) - (a < b);
+}
+
+static void find_used(struct judge *j)
+{
+	size_t count = 0;
+
+	j->used = calloc(j->p->deeds.count, sizeof *j->used);
+	for (size_t i = 0; j->used && i < j->p->deeds.count; i++) {
+		const struct object *used = used_by(&j->p->deeds.items[i]);
+		if (used)
+			j->used[count++] = used;
 	}
-	return false;
+	j->used_count = count;
+	if (count > 1)
+		qsort(j->used, count, sizeof *j->used, compare_addresses);
+}
+
+/*
+ * Whether another call calls what this one makes, or reaches through it: then that one says it all. Where
+ * memory ran out both are told.
+ */
+static bool is_used(const struct judge *j, const struct pickle_deed *deed)
+{
+	const struct object *made = deed->made;
+
+	return j->used_count > 0 &&
+		bsearch(&made, j->used, j->used_count, sizeof *j->used, compare_addresses);
 }
 
 /* What is called or handed on is not only named. */
@@ -560,14 +606,14 @@ static void judge_call(struct judge *j, const struct pickle_deed *deed)
 		if (is_getattr(deed->what)) {
 			/* getattr(X, 'name'): what counts is what comes out. */
 			row = row_of_value((struct val){.kind = VAL_OBJECT, .object = deed->made});
-			if (row->rank != DANGEROUS || is_used_later(j, deed))
+			if (row->rank != DANGEROUS || is_used(j, deed))
 				return;
 			why = row->why;
 			verb = "gets";
 		} else if (find_danger(&danger, deed->with, 0) ||
 		           (deed->what.kind == VAL_OBJECT && find_danger(&danger, deed->what, 0)) ||
 		           (deed->made && find_danger(&danger, deed->made->state, 0))) {
-			if (is_partial(deed->what) && is_used_later(j, deed))
+			if (is_partial(deed->what) && is_used(j, deed))
 				return;
 			why = danger.row->why;
 			link = " with something that ";
@@ -652,8 +698,10 @@ static bool is_only_named(const struct klass *k)
 
 void pickle_judge(const struct pickle *p, const char *file, struct findings *sink)
 {
-	struct judge j = {p, file, sink, 0};
+	struct judge j = {.p = p, .file = file, .sink = sink};
 
+	if (p->deeds.count > 0)
+		find_used(&j);
 	for (size_t i = 0; i < p->deeds.count && j.reported < REPORTED_MAX; i++) {
 		const struct pickle_deed *deed = &p->deeds.items[i];
 		if (deed->kind == PICKLE_CALLS)
@@ -661,6 +709,7 @@ void pickle_judge(const struct pickle *p, const char *file, struct findings *sin
 		else
 			judge_change(&j, deed);
 	}
+	free(j.used);
 	report_classes(&j, is_unknown,
 		"classes that are not known here, so a weights-only loader would refuse it: ", "");
 	report_classes(

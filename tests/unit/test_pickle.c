@@ -772,6 +772,15 @@ START_TEST(long_chains_of_attributes_are_not_followed_but_told)
 }
 END_TEST
 
+START_TEST(ordinary_calls_of_carriers_are_not_kept)
+{
+	must_decode("ccollections\ndefaultdict\n(c__builtin__\nlist\ntR.");
+	ck_assert_uint_eq(p.deeds.count, 0);
+	must_decode("ccollections\ndefaultdict\n(cos\nsystem\ntR.");
+	ck_assert_uint_eq(p.deeds.count, 1);
+}
+END_TEST
+
 START_TEST(many_calls_are_judged_in_no_time)
 {
 	for (int i = 0; i < 200000; i++)
@@ -780,6 +789,16 @@ START_TEST(many_calls_are_judged_in_no_time)
 	ck_assert_msg(decode_bytes(file.p, file.n) == RP_OK, "%s", error.text);
 	pickle_judge(&p, "f", &sink);
 	ck_assert_uint_ge(sink.of_code[FINDING_I112], 100);
+
+	/* All are used by others, and those by none; looking for them one by one would take for ever. */
+	file.n = 0;
+	for (int i = 0; i < 200000; i++)
+		bytes_add(&file, "cbuiltins\ngetattr\n(cos\nf\nS'a'\ntR", 32);
+	for (int i = 0; i < 200000; i++)
+		bytes_add(&file, ")R0", 3);
+	bytes_add(&file, "N.", 2);
+	ck_assert_msg(decode_bytes(file.p, file.n) == RP_OK, "%s", error.text);
+	pickle_judge(&p, "f", &sink);
 }
 END_TEST
 
@@ -831,6 +850,7 @@ Suite *suite_pickle(void)
 	tcase_add_test(c, unknown_classes_are_counted_in_one_finding);
 	tcase_add_test(c, dangerous_functions_that_are_only_named_are_a_note);
 	tcase_add_test(c, long_chains_of_attributes_are_not_followed_but_told);
+	tcase_add_test(c, ordinary_calls_of_carriers_are_not_kept);
 	tcase_add_test(c, many_calls_are_judged_in_no_time);
 	suite_add_tcase(s, c);
 	return s;
