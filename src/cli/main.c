@@ -28,12 +28,14 @@
  *   listing                       names, sizes and times below a path
  *   state, facts.def              files, facts, streams, optimizers, tensors
  *   relate, bytes                 streams of two states; the one pass over all bytes
+ *   moments                       what Adam's moments must obey, element by element
  * profile/    frameworks
  *   profile, profiles.def         the table of them, and reading a checkpoint
  *   candidate                     which files are one checkpoint
  *   collect                       state by shape and name, whatever framework wrote it
- *   profile_pytorch, profile_transformers
- * audit/      the rules: audit, case, rules.def, rule_integrity, rule_position, rule_rng, rule_training;
+ *   profile_pytorch, profile_transformers, profile_lightning, profile_accelerate
+ * audit/      the rules: audit, case, rules.def, rule_integrity, rule_position, rule_rng, rule_training,
+ *             rule_optimizer;
  *             verdict: one word, its evidence, an exit status
  * report/     answers: report (the data), render_text, render_json, page, json_writer, explain
  * api/        the commands as functions that fill a report: verify, compare, show; subject, choose, overview
