@@ -4,7 +4,8 @@
 A pickle like the .metadata of a large distributed checkpoint: dataclasses in dicts, protocol 4.
 
 	pickle_loads.py make FILE     write one of about 25 MB
-	pickle_loads.py time FILE     how fast pickle.loads reads it, in MB/s, with classes that do nothing
+	pickle_loads.py time FILE     how fast pickle.loads reads it, in MB/s, with classes that do nothing: as
+	                              anybody would call it, and with Python's garbage collector off
 """
 import gc
 import pickle
@@ -97,6 +98,16 @@ def metadata():
 	return Metadata(state, None, storage)
 
 
+def rate(data):
+	best = float("inf")
+	for _ in range(ROUNDS):
+		start = time.process_time()
+		loaded = pickle.loads(data)
+		best = min(best, time.process_time() - start)
+		del loaded
+	return len(data) / best / 1e6
+
+
 def main():
 	install()
 	if sys.argv[1] == "make":
@@ -105,14 +116,9 @@ def main():
 		return
 	with open(sys.argv[2], "rb") as f:
 		data = f.read()
-	best = float("inf")
+	as_is = rate(data)
 	gc.disable()
-	for _ in range(ROUNDS):
-		start = time.process_time()
-		loaded = pickle.loads(data)
-		best = min(best, time.process_time() - start)
-		del loaded
-	print(f"{len(data) / best / 1e6:.1f}")
+	print(f"{as_is:.1f} {rate(data):.1f}")
 
 
 main()
