@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "api/conclude.h"
 #include "audit/case.h"
 #include "base/text.h"
 
@@ -354,14 +355,9 @@ static void report_rejected(struct report *r, const struct subject *s, const str
 }
 
 /* No checkpoint can be named: the report says so, and nothing was judged. */
-static void give_up(struct report *r, const char *evidence, const struct verdict_case *base)
+static void give_up(struct report *r, const char *evidence, const struct verify_options *o)
 {
-	struct verdict_case v = *base;
-
-	v.unreadable = evidence;
-	struct verdict verdict = verdict_of(&v);
-	report_take_verdict(r, &verdict);
-	r->forecast = true;
+	conclude(r, &(struct verdict_case){.unreadable = evidence}, &(struct policy_subject){0}, o);
 }
 
 /* Whether two names are the same but for their numbers. */
@@ -527,7 +523,7 @@ int choose_checkpoint(struct choice *choice, struct report *r, struct subject *s
 		tell(r, s, k, order, choice);
 		cover_line(r, k, c->list.count);
 		if (none)
-			give_up(r, none, &(struct verdict_case){.findings = &r->findings, .coverage = &r->coverage});
+			give_up(r, none, o);
 	}
 	for (size_t i = 0; i < c->list.count; i++)
 		free(k[i].log);

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "api/choose.h"
+#include "api/conclude.h"
 #include "api/overview.h"
 #include "api/subject.h"
 #include "audit/case.h"
@@ -58,7 +59,7 @@ static void mark_not_ready(struct report *r, const struct state *s, unsigned set
 static const char *count_ranks(struct report *r, const struct state *s)
 {
 	int32_t last = NO_RANK;
-	int ranks = 0;
+	unsigned ranks = 0;
 
 	for (size_t i = 0; i < s->streams.count; i++) {
 		ranks += s->streams.items[i].rank != last || i == 0;
@@ -66,7 +67,9 @@ static const char *count_ranks(struct report *r, const struct state *s)
 	}
 	if (s->world <= 1)
 		return "";
-	return report_text(r, ", %d of %d ranks", ranks, s->world);
+	r->ranks = ranks;
+	r->world = (unsigned)s->world;
+	return report_text(r, ", %u of %d ranks", ranks, s->world);
 }
 
 static void take_evidence(struct report *r, struct audit_case *c, struct verdict_case *v)
@@ -133,17 +136,12 @@ static int judge(struct report *r, struct subject *now, struct subject *before, 
 	if (status == RP_OK) {
 		audit_run(&c, &r->findings, &r->coverage);
 		mark_not_ready(r, &now->state, o->settle);
-		struct verdict_case v = {
-			.findings = &r->findings,
-			.coverage = &r->coverage,
-			.unreadable = unreadable(r, &now->state),
-		};
+		struct verdict_case v = {.unreadable = unreadable(r, &now->state)};
 		if (!v.unreadable)
 			v.unreadable = c.undecided;
 		take_evidence(r, &c, &v);
-		struct verdict verdict = verdict_of(&v);
-		report_take_verdict(r, &verdict);
-		r->forecast = true;
+		conclude(r, &v, &(struct policy_subject){.state = &now->state, .has_previous = before != NULL,
+			.first = !before && now->candidates.root}, o);
 		r->summary = overview_line(r, &now->state);
 	}
 	stream_pairs_release(&c.streams);
@@ -177,7 +175,8 @@ static int open_earlier(struct subject *s, const char *named, const char *root, 
  * A checkpoint of which no file could be read. Where that is a defect of the files, the findings are the
  * answer; where we could not look, the error is.
  */
-static int judge_unreadable(struct report *r, const struct candidate *c, struct error *e)
+static int judge_unreadable(struct report *r, const struct candidate *c, const struct verify_options *o,
+	struct error *e)
 {
 	bool defect = false;
 
@@ -187,10 +186,7 @@ static int judge_unreadable(struct report *r, const struct candidate *c, struct 
 		return e->status;
 	cover_not_checked(&r->coverage, "contents", "all that is in the checkpoint", "no file of it could be read");
 	report_add_input(r, c->path, "checkpoint", c->profile ? c->profile->name : "");
-	struct verdict_case v = {.findings = &r->findings, .coverage = &r->coverage, .unreadable = report_text(r, "%s", e->text)};
-	struct verdict verdict = verdict_of(&v);
-	report_take_verdict(r, &verdict);
-	r->forecast = true;
+	conclude(r, &(struct verdict_case){.unreadable = report_text(r, "%s", e->text)}, &(struct policy_subject){0}, o);
 	*e = ERROR_INIT;
 	return RP_OK;
 }
@@ -214,7 +210,7 @@ static int judge_choice(struct report *r, struct subject *now, const struct choi
 	int status = subject_read(now, &now->candidates.list.items[choice->chosen], &o->limits, &r->findings, e);
 
 	if (status < 0)
-		return judge_unreadable(r, now->chosen, e);
+		return judge_unreadable(r, now->chosen, o, e);
 	if (status == RP_OK) {
 		overview_input(r, &now->state, "checkpoint");
 		if (has_before)

@@ -3,6 +3,7 @@
 #ifndef API_VERIFY_H
 #define API_VERIFY_H
 
+#include "audit/policy.h"
 #include "base/error.h"
 #include "base/limits.h"
 #include "report/report.h"
@@ -14,6 +15,7 @@ struct verify_options {
 	bool quick;             /* metadata only */
 	unsigned threads;       /* 0: one per core */
 	unsigned settle;        /* seconds; younger unfinished checkpoints are "not ready" */
+	const struct policy *policy; /* of a gate; NULL: errors fail, nothing is required */
 };
 
 struct verify_options verify_defaults(void);

@@ -177,7 +177,7 @@ void answer_complain(const char *path, const struct error *e)
 	strbuf_release(&b);
 }
 
-static int status_of(const struct error *e)
+int answer_status(const struct error *e)
 {
 	switch (e->status) {
 	case RP_E_ARGUMENT:
@@ -193,7 +193,7 @@ static int status_of(const struct error *e)
 int answer_error(const struct options *o, const char *path, const struct error *e)
 {
 	answer_complain(path, e);
-	return write_json_error(o, status_name(e->status), path, e->text, e->offset, status_of(e));
+	return write_json_error(o, status_name(e->status), path, e->text, e->offset, answer_status(e));
 }
 
 int answer_usage(const struct options *o, const char *complaint)

@@ -33,6 +33,9 @@ int answer_report(const struct options *o, struct report *r);
  */
 int answer_error(const struct options *o, const char *path, const struct error *e);
 
+/* The exit status that an error comes to. */
+int answer_status(const struct error *e);
+
 /* The line on stderr alone, for one file of many. */
 void answer_complain(const char *path, const struct error *e);
 

@@ -8,6 +8,7 @@
  *   names                         sets of names
  *   size, cursor, source          arithmetic on sizes, bytes in hand, bytes in a file
  *   error                         "we could not look"
+ *   ini, replace                  a strict INI reader; writing a whole file or none
  *   limits, limits.def            what a hostile file can make us do at the most
  *   text                          escaping, units, numbers, nearest words, natural order
  * finding/    finding, findings.def, verdicts.def: problems with a stable code, and what they amount to
@@ -36,9 +37,10 @@
  *   profile_pytorch, profile_transformers, profile_lightning, profile_accelerate
  * audit/      the rules: audit, case, rules.def, rule_integrity, rule_position, rule_rng, rule_training,
  *             rule_optimizer;
- *             verdict: one word, its evidence, an exit status
- * report/     answers: report (the data), render_text, render_json, page, json_writer, explain
- * api/        the commands as functions that fill a report: verify, compare, show; subject, choose, overview
+ *             policy, policies.def: what a gate asks for; verdict: one word, its evidence, an exit status
+ * report/     answers: report (the data), render_text, render_json, render_gate, page, json_writer, explain
+ * api/        the commands as functions that fill a report: verify, compare, show; subject, choose, conclude,
+ *             overview
  * cli/        this folder
  *   main                          streams, signals, dispatch
  *   options, commands.def         the tables of options and commands, parsing, help

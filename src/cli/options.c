@@ -20,6 +20,25 @@
 	"of parts, none included); the first dot may be left out: optimizer.**.step, state[1][\"step\"].\n" \
 	"A name with dots of its own may be typed as it is: model.layers.0.weight.\n"
 
+#define GATE_HELP \
+	"\n" \
+	"  [policy]\n" \
+	"  base = full\n" \
+	"  # the least severity that fails: info, warning or error\n" \
+	"  fail = warning\n" \
+	"  # rules that must have looked at all there is, and rules that need not have run (names: --report)\n" \
+	"  require = rng-continues checksums\n" \
+	"  optional = position-saved\n" \
+	"  bytes = yes\n" \
+	"  [severity]\n" \
+	"  R101 = error\n" \
+	"  [accept]\n" \
+	"  # the finding is shown and does not fail; the date is the last day on which that holds\n" \
+	"  I108 = we prune half-written saves by hand; until 2027-01-31\n" \
+	"  [expect]\n" \
+	"  # a number or a range, else T110 is an error\n" \
+	"  parameters = 103900000\n"
+
 const struct command commands[COMMAND_COUNT] = {
 #define COMMAND(name, operands, summary, details, run) {#name, operands, summary, details, run},
 #include "cli/commands.def"
@@ -30,6 +49,7 @@ const struct command commands[COMMAND_COUNT] = {
 
 #define OF(command) (1u << COMMAND_##command)
 #define OF_ALL ((1u << COMMAND_COUNT) - 1)
+#define OF_CHOOSING (OF(verify) | OF(gate))
 #define OF_JUDGING (OF(verify) | OF(compare))
 #define OF_READING (OF_ALL & ~OF(explain))
 
@@ -92,6 +112,24 @@ static bool take_limit(struct options *o, const char *value)
 		limits_set(&o->verify.limits, (struct slice){value, (size_t)(equals - value)}, n);
 }
 
+static bool take_policy(struct options *o, const char *value)
+{
+	o->policy = value;
+	return *value != '\0';
+}
+
+static bool take_report(struct options *o, const char *value)
+{
+	o->report = value;
+	return *value != '\0';
+}
+
+static bool take_print_path(struct options *o, const char *value)
+{
+	(void)value;
+	return o->print_path = true;
+}
+
 static bool take_format(struct options *o, const char *value)
 {
 	o->json = strcmp(value, "json") == 0;
@@ -137,15 +175,21 @@ static bool take_version(struct options *o, const char *value)
 
 /* The one table: parsing, help and complaints come from it. */
 static const struct option_row rows[] = {
-	{"against", 0, false, "PREV", OF(verify), "the earlier checkpoint that CKPT should continue", take_against,
+	{"against", 0, false, "PREV", OF_CHOOSING, "the earlier checkpoint that CKPT should continue", take_against,
 		"a path"},
-	{"step", 0, false, "N", OF(verify), "judge the checkpoint of step N of a root", take_step,
+	{"step", 0, false, "N", OF_CHOOSING, "judge the checkpoint of step N of a root", take_step,
 		"a step: 0, 1, 2, ..."},
 	{"quick", 0, false, NULL, OF_JUDGING, "metadata only: read no tensor's bytes", take_quick, NULL},
-	{"settle", 0, false, "SECONDS", OF(verify), "unfinished and younger is \"not ready\", older is damaged (600)",
+	{"settle", 0, false, "SECONDS", OF_CHOOSING, "unfinished and younger is \"not ready\", older is damaged (600)",
 		take_settle, "seconds, up to a year"},
-	{"threads", 'j', false, "N", OF_JUDGING, "reading threads (one per core); never changes the output",
+	{"threads", 'j', false, "N", OF_JUDGING | OF(gate), "reading threads (one per core); never changes the output",
 		take_threads, "a number from 1 to 1024"},
+	{"policy", 0, false, "POLICY", OF(gate), "quick, full (default), strict, or a file that says what to ask for", take_policy,
+		"quick, full, strict or a file"},
+	{"report", 0, false, "FILE", OF(gate), "write the whole report to FILE as JSON, all of it or nothing", take_report,
+		"a file"},
+	{"print-path", 0, false, NULL, OF(gate), "what passes: its path alone on stdout, the line on stderr", take_print_path,
+		NULL},
 	{"limit", 0, true, "NAME=VALUE", OF_READING, "bound what a file can make us do; see the names below",
 		take_limit, "NAME=VALUE"},
 	{"format", 0, false, "FORMAT", OF_ALL, "text (default) or json (schema reprise/1)", take_format,

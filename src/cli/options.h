@@ -39,6 +39,8 @@ struct options {
 	const char **operands;         /* operand_count of them, within the command's bounds */
 	int operand_count;
 	struct verify_options verify;  /* limits, against, step, quick, threads, settle */
+	const char *policy, *report;   /* of gate: as typed, or NULL */
+	bool print_path;
 	bool json, quiet, verbose, help, version;
 	enum when color;
 };

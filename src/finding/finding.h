@@ -115,6 +115,7 @@ struct finding {
 	enum finding_code code;
 	enum severity severity;
 	bool not_ready; /* the files are still changing and time may heal it: it does not fail */
+	const char *accepted; /* why a policy accepts it, so that it does not fail; or NULL */
 	struct place place;
 	const char *message;  /* what is so in this case, one clause, lower case, no full stop */
 	struct quantity observed, expected;

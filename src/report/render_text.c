@@ -25,7 +25,7 @@ static const enum page_style tone_styles[] = {
 
 static enum page_style severity_style(const struct report *r, const struct finding *f)
 {
-	if (f->not_ready)
+	if (f->not_ready || f->accepted)
 		return STYLE_YELLOW;
 	if (f->severity >= report_failing(r))
 		return STYLE_RED;
@@ -152,7 +152,7 @@ static void show_finding(struct page *p, const struct report *r, const struct re
 	page_pad(p, 2);
 	page_put(p, style, row->code);
 	page_pad(p, 7);
-	page_put(p, style, f->not_ready ? "waiting" : severity_name(f->severity));
+	page_put(p, style, f->not_ready ? "waiting" : f->accepted ? "accepted" : severity_name(f->severity));
 	page_pad(p, MESSAGE_COLUMN);
 	page_flow(p, MESSAGE_COLUMN, STYLE_PLAIN, *f->message ? f->message : row->summary);
 	page_line(p);
@@ -172,6 +172,7 @@ static void show_finding(struct page *p, const struct report *r, const struct re
 	}
 	show_detail(p, STYLE_PLAIN, NULL, strbuf_text(scratch));
 
+	show_detail(p, STYLE_PLAIN, "accepted: ", f->accepted);
 	if (o->verbose && first_of_code) {
 		meaning = meaning ? meaning : row->explain;
 		remedy = remedy ? remedy : row->remedy;
@@ -197,7 +198,7 @@ static void show_findings(struct page *p, const struct report *r, const struct r
 	for (size_t i = 0; i < r->findings.list.count; i++) {
 		const struct finding *f = &r->findings.list.items[i];
 
-		if (f->severity == SEVERITY_OK && !o->verbose)
+		if (f->severity == SEVERITY_OK && !o->verbose && !f->accepted)
 			continue;
 		if (total == 0)
 			page_line(p);

@@ -111,7 +111,7 @@ END_TEST
 
 START_TEST(not_seeing_is_not_passing)
 {
-	static const char *const required[] = {"integrity", "bytes"};
+	static const struct requirement required[] = {{.rule = "integrity"}, {.rule = "bytes"}};
 	struct verdict_case c = plain;
 
 	c.exact = "proven";
