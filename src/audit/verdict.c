@@ -62,10 +62,10 @@ static const char *missing_text(const struct verdict_case *c)
 			if (cover->status == COVER_RAN ||
 				(cover->status == COVER_PARTLY && c->required[i].some))
 				continue;
-			return findings_text(c->findings, "required but %s: %s (%s)",
+			return findings_text(c->findings, "required but %s: %s (%s: %s)",
 				cover->status == COVER_PARTLY ? "only partly checked"
 							      : "not checked",
-				cover->subject, cover->reason ? cover->reason : "incomplete");
+				cover->subject, cover->rule, cover->reason ? cover->reason : "incomplete");
 		}
 		if (!seen)
 			return findings_text(

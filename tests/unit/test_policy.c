@@ -112,7 +112,7 @@ START_TEST(what_is_required_and_was_not_checked_is_undecided)
 	ck_assert_str_eq(v.evidence, "required but not checked: parts");
 	cover_ran(&coverage, "parts", "parts of the checkpoint", "files", 3, 4, "some could not be read");
 	v = judge(true, false);
-	ck_assert_str_eq(v.evidence, "required but only partly checked: parts of the checkpoint (some could not be read)");
+	ck_assert_str_eq(v.evidence, "required but only partly checked: parts of the checkpoint (parts: some could not be read)");
 	policy_release(&p);
 	ck_assert_int_eq(load("[policy]\nbase = full\noptional = parts\n"), RP_OK);
 	ck_assert_int_eq(judge(true, false).exit, EXIT_STATUS_FINE);
