@@ -412,15 +412,6 @@ static struct slice trimmed(struct slice s)
 	return s;
 }
 
-static int hex_value(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 /* `n` hexadecimal digits at text.p + at. */
 static bool hex_digits(struct slice text, size_t at, size_t n, uint32_t *out)
 {
@@ -428,26 +419,12 @@ static bool hex_digits(struct slice text, size_t at, size_t n, uint32_t *out)
 	if (n > text.n - at)
 		return false;
 	for (size_t i = 0; i < n; i++) {
-		int digit = hex_value(text.p[at + i]);
+		int digit = text_hex_digit(text.p[at + i]);
 		if (digit < 0)
 			return false;
 		*out = *out << 4 | (uint32_t)digit;
 	}
 	return true;
-}
-
-/* Surrogates are coded like everything else. */
-static size_t put_utf8(char *out, uint32_t c)
-{
-	if (c < 0x80) {
-		out[0] = (char)c;
-		return 1;
-	}
-	size_t n = c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
-	for (size_t i = n - 1; i > 0; i--, c >>= 6)
-		out[i] = (char)(0x80 | (c & 0x3f));
-	out[0] = (char)((n == 2 ? 0xc0 : n == 3 ? 0xe0 : 0xf0) | c);
-	return n;
 }
 
 /* The line of UNICODE: Latin-1 with \uXXXX and \UXXXXXXXX; any other backslash is itself. */
@@ -476,7 +453,7 @@ static int read_unicode(struct decoder *d, struct slice line, struct val *out)
 			}
 			i += digits;
 		}
-		n += put_utf8(text + n, c);
+		n += text_utf8_put(text + n, c);
 	}
 	if (n > UINT32_MAX)
 		return trouble(d, RP_E_LIMIT, "holds %zu bytes of text", n);

@@ -813,22 +813,81 @@ static bool name_in(struct slice name, const char *const *names, size_t count)
 	return false;
 }
 
-/* Where the walk is; the nodes above it, so that a cycle ends. */
+/* Where the walk is. */
 struct place_above {
 	const struct place_above *up;
-	const void *node;
 	struct slice name; /* the nearest text key */
 	int32_t index;     /* in the list directly above, or -1 */
 	bool ema, ranks;   /* below a key that speaks of averaged weights; in a list with an entry a rank */
 	unsigned depth;
 };
 
-static bool above(const struct place_above *p, const void *node)
+/* A node that was walked, and what decided how: the same one is not walked twice in the same way. */
+struct visit {
+	const void *node;
+	int32_t rank;
+	uint32_t way;
+};
+
+static bool same_visit(const struct visit *a, const struct visit *b)
 {
-	for (; p; p = p->up)
-		if (p->node == node)
-			return true;
-	return false;
+	return a->node == b->node && a->rank == b->rank && a->way == b->way;
+}
+
+/* The slot of a visit, or the free one where it belongs. */
+static struct visit *visit_slot(struct visit *slots, size_t size, const struct visit *v)
+{
+	uint64_t hash = ((uint64_t)(uintptr_t)v->node ^ ((uint64_t)(uint32_t)v->rank << 40) ^ ((uint64_t)v->way << 56)) *
+		0x9e3779b97f4a7c15u;
+	size_t at = (size_t)(hash >> 20) & (size - 1);
+
+	while (slots[at].node && !same_visit(&slots[at], v))
+		at = (at + 1) & (size - 1);
+	return &slots[at];
+}
+
+/*
+ * Whether this visit is a new one. Pickles share nodes, so that a few hundred bytes may hold more paths than
+ * there is time for: O(nodes) then, and cycles end.
+ */
+static bool first_visit(struct collector *c, struct visit v)
+{
+	if (2 * c->visits.used >= c->visits.size) {
+		size_t size = c->visits.size ? 2 * c->visits.size : 256;
+		struct visit *slots = calloc(size, sizeof *slots);
+		if (!slots) {
+			c->state->no_memory = true;
+			return false;
+		}
+		for (size_t i = 0; i < c->visits.size; i++)
+			if (c->visits.slots[i].node)
+				*visit_slot(slots, size, &c->visits.slots[i]) = c->visits.slots[i];
+		free(c->visits.slots);
+		c->visits.slots = slots;
+		c->visits.size = size;
+	}
+	struct visit *slot = visit_slot(c->visits.slots, c->visits.size, &v);
+	if (slot->node)
+		return false;
+	*slot = v;
+	c->visits.used++;
+	return true;
+}
+
+static const void *node_of(struct val v)
+{
+	if (v.kind == VAL_OBJECT)
+		return v.object;
+	return val_is_container(v) ? v.node : NULL;
+}
+
+/* What besides its node and rank decides what is taken of a part. */
+static uint32_t way_of(const struct collector *c, struct val key, const struct place_above *at)
+{
+	bool config = key.kind == VAL_TEXT && name_in(val_slice(key), config_names, COUNT(config_names));
+
+	return (uint32_t)c->only_data | (uint32_t)c->in_loader << 1 | (uint32_t)at->ema << 2 | (uint32_t)config << 3 |
+		(at->depth < 3 ? at->depth : 3) << 4;
 }
 
 /* Below such a key stands what was once measured ("best": {"step": 400, …}), not where the run is. */
@@ -937,13 +996,12 @@ static bool take_whole(struct collector *c, struct val v, const struct place_abo
 
 static void walk(struct collector *c, struct val v, const struct place_above *up)
 {
-	const void *node = v.kind == VAL_OBJECT ? (const void *)v.object : v.node;
+	const void *node = node_of(v);
 	struct val key;
 
-	if (!val_is_container(v) && v.kind != VAL_OBJECT)
+	if (!node || up->depth >= WALK_DEPTH)
 		return;
-	if (up->depth >= WALK_DEPTH || above(up, node))
-		return;
+	c->visits.depth++;
 	int32_t rank = c->rank;
 	for (uint64_t i = 0; i < val_count(v) && c->budget > 0 && !c->path.failed; i++) {
 		struct val part = val_part(v, i, &key);
@@ -951,7 +1009,6 @@ static void walk(struct collector *c, struct val v, const struct place_above *up
 		bool named = key.kind == VAL_TEXT;
 		struct place_above here = {
 			.up = up,
-			.node = node,
 			.name = named ? val_slice(key) : up->name,
 			.index = key.kind == VAL_INT ? (int32_t)key.i : -1,
 			.ema = up->ema || (named && contains(val_slice(key), "ema") && !contains(val_slice(key), "schema")),
@@ -961,11 +1018,17 @@ static void walk(struct collector *c, struct val v, const struct place_above *up
 		here.ranks = key.kind == VAL_INT && part.kind == VAL_DICT && names_generator(up->name) && val_is_sequence(v);
 		if (here.ranks && rank == NO_RANK)
 			c->rank = (int32_t)key.i;
+		struct visit visit = {.node = node_of(part), .rank = c->rank, .way = way_of(c, key, &here)};
 		size_t mark = collect_enter(c, key);
-		if (!take_key(c, key, part, &here) && !take_whole(c, part, &here))
+		if ((!visit.node || first_visit(c, visit)) && !take_key(c, key, part, &here) && !take_whole(c, part, &here))
 			walk(c, part, &here);
 		collect_leave(c, mark);
 		c->rank = rank;
+	}
+	if (--c->visits.depth == 0) {
+		free(c->visits.slots);
+		c->visits.slots = NULL;
+		c->visits.size = c->visits.used = 0;
 	}
 }
 

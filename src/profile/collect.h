@@ -21,6 +21,11 @@ struct collector {
 	uint64_t budget;            /* values still to be looked at in this file */
 	bool in_loader;             /* below a data loader's state: its streams are not the main process's */
 	bool only_data;             /* the walk takes random streams and data positions, and nothing else */
+	struct {
+		struct visit *slots;    /* open addressing; a slot without a node is free */
+		size_t size, used;      /* size: a power of two, or 0 */
+		unsigned depth;         /* of walks that use it: the outermost one empties it */
+	} visits;
 	ARRAY(uint32_t) storages;   /* the document's storage index -> the state's, or NO_FILE */
 };
 

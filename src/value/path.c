@@ -33,51 +33,17 @@ static bool take(struct parser *p, char c)
 	return true;
 }
 
-static int hex_digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 static bool take_hex(struct parser *p, int digits, uint32_t *out)
 {
 	*out = 0;
 	for (int i = 0; i < digits; i++) {
-		int digit = more(p) ? hex_digit(p->text.p[p->at]) : -1;
+		int digit = more(p) ? text_hex_digit(p->text.p[p->at]) : -1;
 		if (digit < 0)
 			return false;
 		*out = *out << 4 | (uint32_t)digit;
 		p->at++;
 	}
 	return true;
-}
-
-/* As Python's "surrogatepass" has it: pickles do hold lone surrogates. */
-static size_t encode_utf8(uint32_t point, char *out)
-{
-	if (point < 0x80) {
-		out[0] = (char)point;
-		return 1;
-	}
-	if (point < 0x800) {
-		out[0] = (char)(0xc0 | point >> 6);
-		out[1] = (char)(0x80 | (point & 0x3f));
-		return 2;
-	}
-	if (point < 0x10000) {
-		out[0] = (char)(0xe0 | point >> 12);
-		out[1] = (char)(0x80 | (point >> 6 & 0x3f));
-		out[2] = (char)(0x80 | (point & 0x3f));
-		return 3;
-	}
-	out[0] = (char)(0xf0 | point >> 18);
-	out[1] = (char)(0x80 | (point >> 12 & 0x3f));
-	out[2] = (char)(0x80 | (point >> 6 & 0x3f));
-	out[3] = (char)(0x80 | (point & 0x3f));
-	return 4;
 }
 
 /* \uXXXX, and a second one where the two make a pair. */
@@ -111,7 +77,7 @@ static size_t take_escape(struct parser *p, char *out)
 		return 1;
 	}
 	if (c == 'u' && take_unicode(p, &point))
-		return encode_utf8(point, out);
+		return text_utf8_put(out, point);
 	const char *letter = c ? strchr(letters, c) : NULL;
 	if (!letter)
 		return 0;
