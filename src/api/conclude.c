@@ -5,7 +5,8 @@
 static void tell_policy(struct report *r, const struct policy *p)
 {
 	static const char *const columns[] = {"code", "effect", "reason"};
-	struct report_table *t = report_add_table(r, "policy", report_text(r, "policy %s", p->name), columns, 3);
+	struct report_table *t =
+		report_add_table(r, "policy", report_text(r, "policy %s", p->name), columns, 3);
 
 	for (int code = 0; code < FINDING_COUNT; code++) {
 		const struct policy_acceptance *a = &p->accepted[code];
@@ -13,17 +14,26 @@ static void tell_policy(struct report *r, const struct policy *p)
 		bool found = r->findings.of_code[code] > 0;
 		if (p->grades[code].set) {
 			const char *cells[] = {name,
-				report_text(r, "graded %s%s", severity_name(p->grades[code].severity), found ? "" : ", not found"),
+				report_text(r, "graded %s%s",
+					severity_name(p->grades[code].severity),
+					found ? "" : ", not found"),
 				NULL};
 			report_add_row(r, t, found ? TONE_PLAIN : TONE_DIM, cells);
 		}
 		if (!a->reason)
 			continue;
-		const char *effect = a->expired ? report_text(r, "no longer accepted since %s passed", a->until)
-			: a->until ? report_text(r, "accepted until %s%s", a->until, found ? "" : ", not found")
-			: found ? "accepted" : "accepted, not found";
+		const char *effect =
+			a->expired ? report_text(r, "no longer accepted since %s passed", a->until)
+			: a->until ? report_text(r, "accepted until %s%s", a->until,
+					     found ? "" : ", not found")
+			: found    ? "accepted"
+				   : "accepted, not found";
 		const char *cells[] = {name, effect, a->reason};
-		report_add_row(r, t, a->expired ? TONE_BAD : found ? TONE_WARNING : TONE_DIM, cells);
+		report_add_row(r, t,
+			a->expired ? TONE_BAD
+			: found    ? TONE_WARNING
+				   : TONE_DIM,
+			cells);
 	}
 }
 

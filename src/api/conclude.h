@@ -6,8 +6,8 @@
 #include "api/verify.h"
 
 /*
- * Apply the policy, come to the verdict and take it into the report; findings and coverage are the report's
- * own. `subject` says what was judged.
+ * Apply the policy, come to the verdict and take it into the report; findings and coverage are the
+ * report's own. `subject` says what was judged.
  */
 void conclude(struct report *r, struct verdict_case *v, const struct policy_subject *subject,
 	const struct verify_options *o);

@@ -14,7 +14,8 @@
 static const char *const names[] = {"quick", "full", "strict"};
 enum { QUICK, FULL, STRICT, NAME_COUNT };
 
-/* The built-in ones ----------------------------------------------------------------------------- */
+/* The built-in ones -----------------------------------------------------------------------------
+ */
 
 static const struct {
 	bool named;
@@ -25,7 +26,8 @@ static const struct {
 #undef NEED
 };
 
-/* What reads bytes is not asked for where none are read; that it may not be by name is check_required()'s. */
+/* What reads bytes is not asked for where none are read; that it may not be by name is
+ * check_required()'s. */
 static void settle_bytes(struct policy *p)
 {
 	for (size_t i = 0; i < RULE_COUNT; i++)
@@ -39,7 +41,9 @@ static void start_from(struct policy *p, int base)
 	p->failing = base == STRICT ? SEVERITY_WARNING : SEVERITY_ERROR;
 	for (size_t i = 0; i < RULE_COUNT; i++) {
 		enum policy_need otherwise = base == STRICT ? NEED_RUN : NEED_NONE;
-		p->needs[i] = !built_in[i].named ? otherwise : base == STRICT ? built_in[i].strict : built_in[i].full;
+		p->needs[i] = !built_in[i].named ? otherwise
+			      : base == STRICT   ? built_in[i].strict
+						 : built_in[i].full;
 	}
 }
 
@@ -51,7 +55,8 @@ static int base_named(struct slice name)
 	return NAME_COUNT;
 }
 
-/* Files ----------------------------------------------------------------------------------------- */
+/* Files -----------------------------------------------------------------------------------------
+ */
 
 struct reading {
 	struct policy *p;
@@ -80,7 +85,8 @@ static int shown(struct slice s)
 }
 
 /* "; did you mean X?", or nothing; `b` holds the text. */
-static const char *nearest(struct strbuf *b, struct slice word, const char *const *candidates, size_t count)
+static const char *nearest(
+	struct strbuf *b, struct slice word, const char *const *candidates, size_t count)
 {
 	char copy[WORD_MAX];
 
@@ -95,12 +101,13 @@ static const char *nearest(struct strbuf *b, struct slice word, const char *cons
 	return strbuf_text(b);
 }
 
-static bool complain_unknown(struct reading *r, const struct ini_entry *entry, const char *what, struct slice word,
-	const char *const *candidates, size_t count)
+static bool complain_unknown(struct reading *r, const struct ini_entry *entry, const char *what,
+	struct slice word, const char *const *candidates, size_t count)
 {
 	struct strbuf hint;
 
-	complain(r, entry, "there is no %s '%.*s'%s", what, shown(word), word.p, nearest(&hint, word, candidates, count));
+	complain(r, entry, "there is no %s '%.*s'%s", what, shown(word), word.p,
+		nearest(&hint, word, candidates, count));
 	strbuf_release(&hint);
 	return false;
 }
@@ -126,8 +133,8 @@ static bool take_base(struct reading *r, const struct ini_entry *entry)
 static bool take_fail(struct reading *r, const struct ini_entry *entry)
 {
 	if (!severity_of(entry->value, &r->p->failing) || r->p->failing == SEVERITY_OK)
-		return complain(r, entry, "fail wants info, warning or error, not '%.*s'", shown(entry->value),
-			entry->value.p);
+		return complain(r, entry, "fail wants info, warning or error, not '%.*s'",
+			shown(entry->value), entry->value.p);
 	return true;
 }
 
@@ -168,7 +175,8 @@ static bool each_rule(struct reading *r, const struct ini_entry *entry,
 static bool require_rule(struct reading *r, const struct ini_entry *entry, size_t rule)
 {
 	if (r->optional_on[rule])
-		return complain(r, entry, "'%s' is optional on line %u", rules[rule]->name, r->optional_on[rule]);
+		return complain(r, entry, "'%s' is optional on line %u", rules[rule]->name,
+			r->optional_on[rule]);
 	r->p->needs[rule] = NEED_NAMED;
 	r->required_on[rule] = entry->line;
 	return true;
@@ -182,7 +190,8 @@ static bool take_require(struct reading *r, const struct ini_entry *entry)
 static bool release_rule(struct reading *r, const struct ini_entry *entry, size_t rule)
 {
 	if (r->required_on[rule])
-		return complain(r, entry, "'%s' is required on line %u", rules[rule]->name, r->required_on[rule]);
+		return complain(r, entry, "'%s' is required on line %u", rules[rule]->name,
+			r->required_on[rule]);
 	r->p->needs[rule] = NEED_NONE;
 	r->optional_on[rule] = entry->line;
 	return true;
@@ -197,7 +206,8 @@ static bool take_bytes(struct reading *r, const struct ini_entry *entry)
 {
 	r->p->bytes = slice_is(entry->value, "yes");
 	if (!r->p->bytes && !slice_is(entry->value, "no"))
-		return complain(r, entry, "bytes wants yes or no, not '%.*s'", shown(entry->value), entry->value.p);
+		return complain(r, entry, "bytes wants yes or no, not '%.*s'", shown(entry->value),
+			entry->value.p);
 	return true;
 }
 
@@ -229,10 +239,11 @@ static bool take_severity(struct reading *r, const struct ini_entry *entry)
 	if (!code_of(r, entry, &code))
 		return false;
 	if (r->p->grades[code].set)
-		return complain(r, entry, "%s is there twice in [severity]", finding_rows[code].code);
+		return complain(
+			r, entry, "%s is there twice in [severity]", finding_rows[code].code);
 	if (!severity_of(entry->value, &grade.severity))
-		return complain(r, entry, "a severity is ok, info, warning or error, not '%.*s'", shown(entry->value),
-			entry->value.p);
+		return complain(r, entry, "a severity is ok, info, warning or error, not '%.*s'",
+			shown(entry->value), entry->value.p);
 	r->p->grades[code] = grade;
 	return true;
 }
@@ -248,20 +259,23 @@ static bool digits(const char *p, size_t n, unsigned *out)
 	return true;
 }
 
-/* Days since 1970-01-01 in the Gregorian calendar, counted from March, so that February's end is a year's. */
+/* Days since 1970-01-01 in the Gregorian calendar, counted from March, so that February's end is a
+ * year's. */
 bool policy_parse_day(struct slice text, int64_t *day)
 {
 	static const unsigned char lengths[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
 	unsigned y, m, d;
 
 	if (text.n != 10 || text.p[4] != '-' || text.p[7] != '-' || !digits(text.p, 4, &y) ||
-		!digits(text.p + 5, 2, &m) || !digits(text.p + 8, 2, &d) || y < 1970 || m < 1 || m > 12 || d < 1)
+		!digits(text.p + 5, 2, &m) || !digits(text.p + 8, 2, &d) || y < 1970 || m < 1 ||
+		m > 12 || d < 1)
 		return false;
 	bool leap = (y % 4 == 0 && y % 100 != 0) || y % 400 == 0;
 	if (d > lengths[m - 1] + (unsigned)(m == 2 && leap))
 		return false;
 	int64_t year = (int64_t)y - (m <= 2), month = m <= 2 ? m + 9 : m - 3;
-	*day = 365 * year + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + d - 1 - 719468;
+	*day = 365 * year + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + d - 1 -
+	       719468;
 	return true;
 }
 
@@ -274,7 +288,8 @@ static struct slice trim(struct slice s)
 	return s;
 }
 
-/* Whether the text speaks of a date, so that none is overlooked that is not written as it should be. */
+/* Whether the text speaks of a date, so that none is overlooked that is not written as it should
+ * be. */
 static bool speaks_of_until(struct slice s)
 {
 	size_t at = slice_find(s, SLICE("until "));
@@ -296,18 +311,22 @@ static bool take_accept(struct reading *r, const struct ini_entry *entry)
 		return complain(r, entry, "%s is there twice in [accept]", finding_rows[code].code);
 	for (size_t i = reason.n; i-- > 0 && !until.p;) {
 		struct slice after = trim((struct slice){reason.p + i + 1, reason.n - i - 1});
-		if (reason.p[i] != ';' || (!slice_starts(after, SLICE("until ")) && !slice_is(after, "until")))
+		if (reason.p[i] != ';' ||
+			(!slice_starts(after, SLICE("until ")) && !slice_is(after, "until")))
 			continue;
 		until = trim((struct slice){after.p + 5, after.n - 5});
 		reason = trim((struct slice){reason.p, i});
 	}
 	if (until.p && !policy_parse_day(until, &day))
-		return complain(r, entry, "'until' wants a date such as 2027-01-31, not '%.*s'", shown(until), until.p);
+		return complain(r, entry, "'until' wants a date such as 2027-01-31, not '%.*s'",
+			shown(until), until.p);
 	if (reason.n == 0)
-		return complain(r, entry, "an acceptance wants a reason: %s = reason; until 2027-01-31",
+		return complain(r, entry,
+			"an acceptance wants a reason: %s = reason; until 2027-01-31",
 			finding_rows[code].code);
 	if (speaks_of_until(reason))
-		return complain(r, entry, "an expiry stands behind the reason and a semicolon: %s = reason; until 2027-01-31",
+		return complain(r, entry,
+			"an expiry stands behind the reason and a semicolon: %s = reason; until 2027-01-31",
 			finding_rows[code].code);
 	a->reason = arena_strdup(&r->p->arena, reason);
 	a->until = until.p ? arena_strdup(&r->p->arena, until) : NULL;
@@ -330,7 +349,8 @@ static bool take_parameters(struct reading *r, const struct ini_entry *entry)
 	}
 	if (!text_parse_i64(least, 1, INT64_MAX, &r->p->parameters_least) ||
 		!text_parse_i64(most, r->p->parameters_least, INT64_MAX, &r->p->parameters_most))
-		return complain(r, entry, "parameters wants a number, or a range such as 90000000..110000000, not '%.*s'",
+		return complain(r, entry,
+			"parameters wants a number, or a range such as 90000000..110000000, not '%.*s'",
 			shown(entry->value), entry->value.p);
 	return r->p->expects_parameters = true;
 }
@@ -371,7 +391,8 @@ static bool take_entry(struct reading *r, const struct ini_entry *entry)
 		keys[key_count++] = row->key;
 	}
 	if (key_count == 0)
-		return complain_unknown(r, entry, "section", entry->section, sections, section_count);
+		return complain_unknown(
+			r, entry, "section", entry->section, sections, section_count);
 	snprintf(what, sizeof what, "key of [%.*s]", shown(entry->section), entry->section.p);
 	return complain_unknown(r, entry, what, entry->key, keys, key_count);
 }
@@ -385,11 +406,13 @@ static bool find_base(struct reading *r)
 			continue;
 		int base = base_named(entry->value);
 		if (base == NAME_COUNT)
-			return complain_unknown(r, entry, "built-in policy", entry->value, names, NAME_COUNT);
+			return complain_unknown(
+				r, entry, "built-in policy", entry->value, names, NAME_COUNT);
 		start_from(r->p, base);
 		return true;
 	}
-	fail(r->e, RP_E_ARGUMENT, ERROR_NO_OFFSET, "it does not say what it starts from: [policy] base = quick, full or strict");
+	fail(r->e, RP_E_ARGUMENT, ERROR_NO_OFFSET,
+		"it does not say what it starts from: [policy] base = quick, full or strict");
 	return false;
 }
 
@@ -399,7 +422,8 @@ static bool check_required(struct reading *r)
 	for (size_t i = 0; i < RULE_COUNT; i++)
 		if (r->required_on[i] && (rules[i]->needs & NEEDS_BYTES) && !r->p->bytes)
 			return complain(r, &(struct ini_entry){.line = r->required_on[i]},
-				"'%s' is required and reads bytes, which the policy does not (bytes = yes)", rules[i]->name);
+				"'%s' is required and reads bytes, which the policy does not (bytes = yes)",
+				rules[i]->name);
 	return true;
 }
 
@@ -438,7 +462,8 @@ int policy_load(struct policy *p, const char *name_or_file, int64_t today, struc
 	}
 	if (!strchr(name_or_file, '/') && access(name_or_file, F_OK) != 0) {
 		struct strbuf hint;
-		fail(e, RP_E_ARGUMENT, ERROR_NO_OFFSET, "no file, and no built-in policy (quick, full, strict)%s",
+		fail(e, RP_E_ARGUMENT, ERROR_NO_OFFSET,
+			"no file, and no built-in policy (quick, full, strict)%s",
 			nearest(&hint, slice_of(name_or_file), names, NAME_COUNT));
 		strbuf_release(&hint);
 		return e->status;
@@ -451,7 +476,8 @@ void policy_release(struct policy *p)
 	arena_release(&p->arena);
 }
 
-/* Applying ----------------------------------------------------------------------------------------- */
+/* Applying
+ * ----------------------------------------------------------------------------------------- */
 
 /* A finding that time may heal is not accepted: the save may be going on. */
 static void grade(const struct policy *p, struct findings *findings)
@@ -463,8 +489,9 @@ static void grade(const struct policy *p, struct findings *findings)
 			f->severity = p->grades[f->code].severity;
 		if (!a->reason || a->expired || f->not_ready)
 			continue;
-		f->accepted = a->until ? findings_text(findings, "%s (until %s)", a->reason, a->until)
-			: findings_text(findings, "%s", a->reason);
+		f->accepted =
+			a->until ? findings_text(findings, "%s (until %s)", a->reason, a->until)
+				 : findings_text(findings, "%s", a->reason);
 	}
 }
 
@@ -483,30 +510,37 @@ static void expect_parameters(const struct policy *p, struct verdict_case *v, st
 {
 	struct findings *sink = v->findings;
 	int64_t n;
-	const char *least = count_text(sink, p->parameters_least), *most = count_text(sink, p->parameters_most);
+	const char *least = count_text(sink, p->parameters_least),
+		   *most = count_text(sink, p->parameters_most);
 
 	if (!s || !state_int(s, FACT_PARAMETERS, &n)) {
 		if (!v->unreadable)
-			v->unreadable = findings_text(sink, "required but not checked: %s parameters are expected, and their number "
-				"is not known", least);
+			v->unreadable = findings_text(sink,
+				"required but not checked: %s parameters are expected, and their number "
+				"is not known",
+				least);
 		return;
 	}
 	if (n >= p->parameters_least && n <= p->parameters_most)
 		return;
-	const char *expected = p->parameters_least == p->parameters_most ? least
-		: findings_text(sink, "%s to %s", least, most);
-	struct finding *f = finding_add(sink, FINDING_T110, "the checkpoint has %s parameters, and the policy expects %s",
-		count_text(sink, n), expected);
+	const char *expected = p->parameters_least == p->parameters_most
+				       ? least
+				       : findings_text(sink, "%s to %s", least, most);
+	struct finding *f = finding_add(sink, FINDING_T110,
+		"the checkpoint has %s parameters, and the policy expects %s", count_text(sink, n),
+		expected);
 	f->severity = SEVERITY_ERROR;
 	place_file(sink, f, s, NO_FILE);
 	f->observed = quantity_count(n);
-	f->expected = p->parameters_least == p->parameters_most ? quantity_count(p->parameters_least)
-		: quantity_text(expected);
+	f->expected = p->parameters_least == p->parameters_most
+			      ? quantity_count(p->parameters_least)
+			      : quantity_text(expected);
 	f->unit = "parameters";
 }
 
 /* How a rule is wanted of this checkpoint: what could not be asked for is no lack. */
-static enum policy_need need_of(const struct policy *p, const struct policy_subject *subject, size_t rule)
+static enum policy_need need_of(
+	const struct policy *p, const struct policy_subject *subject, size_t rule)
 {
 	enum policy_need need = p->needs[rule];
 	bool lacks_previous = (rules[rule]->needs & NEEDS_PREVIOUS) && !subject->has_previous;
@@ -519,8 +553,8 @@ static enum policy_need need_of(const struct policy *p, const struct policy_subj
 	return need == NEED_RUN && !lacks_previous && !lacks_bytes ? NEED_NONE : need;
 }
 
-void policy_apply(const struct policy *p, struct verdict_case *v, const struct policy_subject *subject,
-	struct requirement *wanted)
+void policy_apply(const struct policy *p, struct verdict_case *v,
+	const struct policy_subject *subject, struct requirement *wanted)
 {
 	size_t count = 0;
 
@@ -530,7 +564,8 @@ void policy_apply(const struct policy *p, struct verdict_case *v, const struct p
 	for (size_t i = 0; i < RULE_COUNT; i++) {
 		enum policy_need need = need_of(p, subject, i);
 		if (need != NEED_NONE)
-			wanted[count++] = (struct requirement){.rule = rules[i]->name, .some = need == NEED_SOME};
+			wanted[count++] = (struct requirement){
+				.rule = rules[i]->name, .some = need == NEED_SOME};
 	}
 	v->failing = p->failing;
 	v->required = wanted;

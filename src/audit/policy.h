@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a gate asks of a checkpoint: from which severity on findings fail, what must have been checked, which
- * findings weigh more or less than usual, which are accepted and why, and what is expected. Three policies are
- * built in; a file starts from one of them. A policy stands between audit_run() and verdict_of().
+ * What a gate asks of a checkpoint: from which severity on findings fail, what must have been
+ * checked, which findings weigh more or less than usual, which are accepted and why, and what is
+ * expected. Three policies are built in; a file starts from one of them. A policy stands between
+ * audit_run() and verdict_of().
  */
 #ifndef AUDIT_POLICY_H
 #define AUDIT_POLICY_H
@@ -53,8 +54,8 @@ struct policy {
 };
 
 /*
- * The built-in policy of that name, or the policy in that file. `today` is in days since 1970-01-01 (UTC).
- * RP_E_ARGUMENT for what makes no sense, with the line. Release it also after an error.
+ * The built-in policy of that name, or the policy in that file. `today` is in days since 1970-01-01
+ * (UTC). RP_E_ARGUMENT for what makes no sense, with the line. Release it also after an error.
  */
 int policy_load(struct policy *p, const char *name_or_file, int64_t today, struct error *e);
 void policy_release(struct policy *p);
@@ -63,16 +64,16 @@ void policy_release(struct policy *p);
 struct policy_subject {
 	struct state *state; /* the judged one, or NULL where none could be read */
 	bool has_previous;
-	bool first;          /* a root that holds no earlier one: none could be asked for */
+	bool first; /* a root that holds no earlier one: none could be asked for */
 };
 
 /*
- * Grade and accept the case's findings, add those of expectations (which are neither graded nor accepted), and
- * set what fails and what is required.
- * `wanted` has room for RULE_COUNT and must live until the verdict.
+ * Grade and accept the case's findings, add those of expectations (which are neither graded nor
+ * accepted), and set what fails and what is required. `wanted` has room for RULE_COUNT and must
+ * live until the verdict.
  */
-void policy_apply(const struct policy *p, struct verdict_case *v, const struct policy_subject *subject,
-	struct requirement *wanted);
+void policy_apply(const struct policy *p, struct verdict_case *v,
+	const struct policy_subject *subject, struct requirement *wanted);
 
 /* The day of "2027-01-31" since 1970-01-01; false where that is no date. */
 bool policy_parse_day(struct slice text, int64_t *day);

@@ -48,7 +48,8 @@ static const struct finding *not_ready_finding(const struct findings *findings)
 	return best;
 }
 
-/* What was required and did not run as required, the first in the order of the requirements; or NULL.
+/* What was required and did not run as required, the first in the order of the requirements; or
+ * NULL.
  */
 static const char *missing_text(const struct verdict_case *c)
 {
@@ -65,7 +66,8 @@ static const char *missing_text(const struct verdict_case *c)
 			return findings_text(c->findings, "required but %s: %s (%s: %s)",
 				cover->status == COVER_PARTLY ? "only partly checked"
 							      : "not checked",
-				cover->subject, cover->rule, cover->reason ? cover->reason : "incomplete");
+				cover->subject, cover->rule,
+				cover->reason ? cover->reason : "incomplete");
 		}
 		if (!seen)
 			return findings_text(

@@ -66,8 +66,8 @@ struct verdict {
 struct verdict verdict_of(const struct verdict_case *c);
 
 /*
- * Whether a finding fails at this severity (SEVERITY_OK: the default). Unfinished writing does not, and
- * neither does what a policy accepts.
+ * Whether a finding fails at this severity (SEVERITY_OK: the default). Unfinished writing does not,
+ * and neither does what a policy accepts.
  */
 bool verdict_fails(const struct finding *f, enum severity failing);
 

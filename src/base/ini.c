@@ -46,8 +46,8 @@ static bool is_name(struct slice s)
 {
 	for (size_t i = 0; i < s.n; i++) {
 		char c = s.p[i];
-		if (!(c >= 'a' && c <= 'z') && !(c >= 'A' && c <= 'Z') && !(c >= '0' && c <= '9') && c != '_' &&
-			c != '-' && c != '.')
+		if (!(c >= 'a' && c <= 'z') && !(c >= 'A' && c <= 'Z') && !(c >= '0' && c <= '9') &&
+			c != '_' && c != '-' && c != '.')
 			return false;
 	}
 	return s.n > 0;
@@ -58,7 +58,8 @@ static const struct ini_entry *find(const struct ini *ini, struct slice section,
 {
 	for (size_t i = 0; i < ini->entries.count; i++) {
 		const struct ini_entry *entry = &ini->entries.items[i];
-		if (slice_eq(entry->section, section) && !entry->key.p == !key.p && slice_eq(entry->key, key))
+		if (slice_eq(entry->section, section) && !entry->key.p == !key.p &&
+			slice_eq(entry->key, key))
 			return entry;
 	}
 	return NULL;
@@ -75,40 +76,52 @@ static int add(struct ini *ini, const struct ini_entry *entry, struct error *e)
 	return RP_OK;
 }
 
-static int take_section(struct ini *ini, struct slice line, struct slice *section, unsigned number, struct error *e)
+static int take_section(
+	struct ini *ini, struct slice line, struct slice *section, unsigned number, struct error *e)
 {
 	if (line.p[line.n - 1] != ']')
 		return fail_line(e, number, "a section is [name], and no ']' ends the line");
 	struct slice name = trim((struct slice){line.p + 1, line.n - 2});
 	if (!is_name(name))
-		return fail_line(e, number, "a section's name is made of letters, digits, '_', '-' and '.', not '%.*s'",
+		return fail_line(e, number,
+			"a section's name is made of letters, digits, '_', '-' and '.', not '%.*s'",
 			shown(name), name.p);
 	const struct ini_entry *before = find(ini, name, (struct slice){0});
 	if (before)
-		return fail_line(e, number, "[%.*s] is there twice, first on line %u", shown(name), name.p, before->line);
+		return fail_line(e, number, "[%.*s] is there twice, first on line %u", shown(name),
+			name.p, before->line);
 	*section = name;
 	return add(ini, &(struct ini_entry){.section = name, .line = number}, e);
 }
 
-static int take_key(struct ini *ini, struct slice line, struct slice section, unsigned number, struct error *e)
+static int take_key(
+	struct ini *ini, struct slice line, struct slice section, unsigned number, struct error *e)
 {
 	const char *equals = memchr(line.p, '=', line.n);
 
 	if (!equals)
-		return fail_line(e, number, "neither [section], 'key = value' nor a comment: '%.*s'", shown(line), line.p);
+		return fail_line(e, number,
+			"neither [section], 'key = value' nor a comment: '%.*s'", shown(line),
+			line.p);
 	struct slice key = trim((struct slice){line.p, (size_t)(equals - line.p)});
-	struct slice value = trim((struct slice){equals + 1, line.n - (size_t)(equals + 1 - line.p)});
+	struct slice value =
+		trim((struct slice){equals + 1, line.n - (size_t)(equals + 1 - line.p)});
 	if (!is_name(key))
-		return fail_line(e, number, "a key is made of letters, digits, '_', '-' and '.', not '%.*s'", shown(key), key.p);
+		return fail_line(e, number,
+			"a key is made of letters, digits, '_', '-' and '.', not '%.*s'",
+			shown(key), key.p);
 	if (!section.p)
-		return fail_line(e, number, "'%.*s' stands before the first [section]", shown(key), key.p);
+		return fail_line(
+			e, number, "'%.*s' stands before the first [section]", shown(key), key.p);
 	if (value.n == 0)
 		return fail_line(e, number, "'%.*s' has no value", shown(key), key.p);
 	const struct ini_entry *before = find(ini, section, key);
 	if (before)
-		return fail_line(e, number, "'%.*s' is there twice in [%.*s], first on line %u", shown(key), key.p,
-			shown(section), section.p, before->line);
-	return add(ini, &(struct ini_entry){.section = section, .key = key, .value = value, .line = number}, e);
+		return fail_line(e, number, "'%.*s' is there twice in [%.*s], first on line %u",
+			shown(key), key.p, shown(section), section.p, before->line);
+	return add(ini,
+		&(struct ini_entry){.section = section, .key = key, .value = value, .line = number},
+		e);
 }
 
 /* What no line may hold. */
@@ -123,7 +136,8 @@ static int check_line(struct slice line, unsigned number, struct error *e)
 	for (size_t i = 0; i < line.n; i++) {
 		unsigned char c = (unsigned char)line.p[i];
 		if ((c < 0x20 && c != '\t') || c == 0x7f)
-			return fail_line(e, number, c ? "a control character (byte 0x%02x)" : "a NUL byte", c);
+			return fail_line(e, number,
+				c ? "a control character (byte 0x%02x)" : "a NUL byte", c);
 	}
 	return RP_OK;
 }
@@ -146,7 +160,7 @@ int ini_parse(struct ini *ini, struct slice text, struct error *e)
 		if (status < 0 || line.n == 0 || line.p[0] == '#' || line.p[0] == ';')
 			continue;
 		status = line.p[0] == '[' ? take_section(ini, line, &section, number, e)
-			: take_key(ini, line, section, number, e);
+					  : take_key(ini, line, section, number, e);
 	}
 	return status;
 }
@@ -162,7 +176,8 @@ int ini_read(struct ini *ini, const char *path, struct error *e)
 		return status;
 	size_t size = (size_t)s.size;
 	if (s.size > INI_FILE_MAX)
-		status = fail(e, RP_E_LIMIT, ERROR_NO_OFFSET, "longer than %zu bytes", INI_FILE_MAX);
+		status =
+			fail(e, RP_E_LIMIT, ERROR_NO_OFFSET, "longer than %zu bytes", INI_FILE_MAX);
 	else if (!(text = malloc(size + 1)))
 		status = fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for %zu bytes", size);
 	if (status == RP_OK)

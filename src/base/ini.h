@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A strict reader of INI files: `[section]`, `key = value`, and comments, which begin with `#` or `;` and
- * stand on lines of their own. What it does not understand is an error with its line, never skipped: no text
- * before the first section, no line without `=`, no empty value, no section or key twice. What the sections
- * and keys mean is the caller's affair.
+ * A strict reader of INI files: `[section]`, `key = value`, and comments, which begin with `#` or
+ * `;` and stand on lines of their own. What it does not understand is an error with its line, never
+ * skipped: no text before the first section, no line without `=`, no empty value, no section or key
+ * twice. What the sections and keys mean is the caller's affair.
  */
 #ifndef BASE_INI_H
 #define BASE_INI_H
@@ -24,7 +24,7 @@ struct ini_entry {
 };
 
 struct ini {
-	char *text; /* owned, where a file was read */
+	char *text;                      /* owned, where a file was read */
 	ARRAY(struct ini_entry) entries; /* in the file's order */
 };
 

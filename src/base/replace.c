@@ -10,12 +10,14 @@
 
 #define ATTEMPTS 100u
 
-/* A new file in the folder. Its name is ours and short, since `path` may be as long as names can be. */
+/* A new file in the folder. Its name is ours and short, since `path` may be as long as names can
+ * be. */
 static int create_beside(int folder, char *name, size_t size, struct error *e)
 {
 	for (unsigned i = 0; i < ATTEMPTS; i++) {
 		snprintf(name, size, ".reprise-%ld-%u.tmp", (long)getpid(), i);
-		int fd = openat(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
+		int fd = openat(
+			folder, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
 		if (fd >= 0)
 			return fd;
 		if (errno != EEXIST)
@@ -55,7 +57,8 @@ static int replace_in(int folder, const char *name, struct slice text, struct er
 	if (status < 0)
 		unlinkat(folder, temporary, 0);
 	else
-		fsync(folder); /* the name too; where the file system cannot do that, the file is there all the same */
+		fsync(folder); /* the name too; where the file system cannot do that, the file is
+				  there all the same */
 	return status;
 }
 
@@ -72,7 +75,8 @@ int file_replace(const char *path, struct slice text, struct error *e)
 	if (slash && !parent)
 		return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for its path");
 	int folder = open(parent ? parent : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	int status = folder < 0 ? fail_os(e, errno, "its folder cannot be opened") : replace_in(folder, name, text, e);
+	int status = folder < 0 ? fail_os(e, errno, "its folder cannot be opened")
+				: replace_in(folder, name, text, e);
 	if (folder >= 0)
 		close(folder);
 	free(parent);

@@ -56,8 +56,8 @@ bool text_parse_double(struct slice text, double *out);
 size_t text_utf8_next(struct slice text, uint32_t *point);
 
 /*
- * Write a code point's UTF-8, up to four bytes, and return their number. Surrogates are coded like all others,
- * as Python's "surrogatepass" has it: checkpoints do hold lone ones.
+ * Write a code point's UTF-8, up to four bytes, and return their number. Surrogates are coded like
+ * all others, as Python's "surrogatepass" has it: checkpoints do hold lone ones.
  */
 size_t text_utf8_put(char *out, uint32_t point);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* verify for scripts: a policy, one line, an exit status; what passes is what was asked for and checked. */
+/* verify for scripts: a policy, one line, an exit status; what passes is what was asked for and
+ * checked. */
 #include <string.h>
 #include <time.h>
 
@@ -16,14 +17,17 @@ static void complain_expired(const struct policy *p)
 		struct error e = ERROR_INIT;
 		if (!a->expired)
 			continue;
-		fail(&e, RP_E_ARGUMENT, ERROR_NO_OFFSET, "line %u: the acceptance of %s ended with %s", a->line,
+		fail(&e, RP_E_ARGUMENT, ERROR_NO_OFFSET,
+			"line %u: the acceptance of %s ended with %s", a->line,
 			finding_rows[code].code, a->until);
 		answer_complain(p->name, &e);
 	}
 }
 
-/* Nothing could be judged: that is an answer too, so that a report of an earlier run is not left standing. */
-static void take_error(struct report *r, const char *path, const struct policy *p, const struct error *e)
+/* Nothing could be judged: that is an answer too, so that a report of an earlier run is not left
+ * standing. */
+static void take_error(
+	struct report *r, const char *path, const struct policy *p, const struct error *e)
 {
 	r->has_verdict = true;
 	r->word = VERDICT_UNKNOWN;
@@ -47,7 +51,8 @@ static bool write_report(const struct options *o, const struct report *r)
 	answer_init(&out, o);
 	report_render_json(r, &out);
 	if (out.failed)
-		fail(&e, RP_E_LIMIT, ERROR_NO_OFFSET, "the report is longer than memory or --limit text-bytes allows");
+		fail(&e, RP_E_LIMIT, ERROR_NO_OFFSET,
+			"the report is longer than memory or --limit text-bytes allows");
 	else
 		file_replace(o->report, strbuf_slice(&out), &e);
 	strbuf_release(&out);
@@ -61,7 +66,8 @@ static const char *judged_path(const struct report *r)
 {
 	for (size_t i = 0; i < r->inputs.count; i++)
 		if (strcmp(r->inputs.items[i].role, "checkpoint") == 0)
-			return strchr(r->inputs.items[i].path, '\n') ? NULL : r->inputs.items[i].path;
+			return strchr(r->inputs.items[i].path, '\n') ? NULL
+								     : r->inputs.items[i].path;
 	return NULL;
 }
 
@@ -75,7 +81,8 @@ static int print_path(const struct options *o, const struct report *r, const str
 		struct error e = ERROR_INIT;
 		const char *path = judged_path(r);
 		if (!path) {
-			fail(&e, RP_E_UNSUPPORTED, ERROR_NO_OFFSET, "--print-path: a newline is in the checkpoint's path");
+			fail(&e, RP_E_UNSUPPORTED, ERROR_NO_OFFSET,
+				"--print-path: a newline is in the checkpoint's path");
 			return answer_error(o, o->operands[0], &e);
 		}
 		answer_init(&out, o);

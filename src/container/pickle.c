@@ -36,7 +36,7 @@ struct op {
 };
 
 static const struct op ops[256] = {
-#define OPCODE(byte, name, protocol, argument, pops, pushes) \
+#define OPCODE(byte, name, protocol, argument, pops, pushes)                                       \
 	[byte] = {argument, pops, pushes, protocol},
 #include "container/pickle_ops.def"
 #undef OPCODE
@@ -774,7 +774,7 @@ static int make_object(
 		callable.klass->called = true;
 		watched = callable.klass->watched && !pickle_is_idle(callable.klass, args);
 	} else if (callable.kind != VAL_OBJECT && callable.kind != VAL_PERSISTENT &&
-	           callable.kind != VAL_TENSOR) {
+		   callable.kind != VAL_TENSOR) {
 		return malformed(d, "calls a value of type %s", val_kind_name(callable.kind));
 	}
 	struct object *o = arena_new(d->arena, struct object);
@@ -849,7 +849,7 @@ static int make_container(
 		return RP_OK;
 	struct val from = args->kids[0];
 	bool fits = kind == VAL_DICT ? from.kind == VAL_DICT
-	                             : val_is_container(from) && from.kind != VAL_DICT;
+				     : val_is_container(from) && from.kind != VAL_DICT;
 	return fits ? remake_node(d, kind, from.node, out) : RP_OK;
 }
 
@@ -866,7 +866,7 @@ static int reconstruct(struct decoder *d, const struct node *args, struct val *o
 	base = args->kids[1];
 	state = args->kids[2];
 	bool plain = val_is_class(base, "__builtin__", "object") ||
-	             val_is_class(base, "builtins", "object");
+		     val_is_class(base, "builtins", "object");
 	if (!plain && state.kind != VAL_LIST && state.kind != VAL_DICT) {
 		int status = make_node(d, VAL_TUPLE, &state, 1, &tuple);
 		if (status < 0)
@@ -915,7 +915,7 @@ static int make(struct decoder *d, enum makes makes, const struct node *args, st
 			return RP_OK;
 		status = make_node(d, VAL_TUPLE, args->kids + 1, args->count - 1, &rest);
 		return status < 0 ? status
-		                  : make_object(d, args->kids[0], rest, (struct val){0}, out);
+				  : make_object(d, args->kids[0], rest, (struct val){0}, out);
 	case MAKES_NEWOBJ_EX:
 		if (args->count != 3 || args->kids[0].kind != VAL_CLASS)
 			return RP_OK;
@@ -1167,8 +1167,8 @@ static int run(struct decoder *d)
 		if (o.protocol > protocol)
 			protocol = o.protocol;
 		if (__builtin_expect(end - p < o.argument || top - d->floor < o.pops ||
-		                             top == d->limit || d->values > d->values_max,
-		            0)) {
+					     top == d->limit || d->values > d->values_max,
+			    0)) {
 			status = prepare(d, &top);
 			if (status < 0)
 				return status;

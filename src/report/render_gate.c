@@ -39,7 +39,8 @@ static void add_subject(struct strbuf *b, const struct report_input *input, bool
 	}
 }
 
-/* ", accepted R101 T105": the codes of which there is a finding of that kind, whatever its number. */
+/* ", accepted R101 T105": the codes of which there is a finding of that kind, whatever its number.
+ */
 static void add_codes(struct strbuf *b, const struct report *r, const char *label, bool accepted)
 {
 	bool any = false;
@@ -47,9 +48,14 @@ static void add_codes(struct strbuf *b, const struct report *r, const char *labe
 	for (int code = 0; code < FINDING_COUNT; code++) {
 		for (size_t i = 0; i < r->findings.list.count; i++) {
 			const struct finding *f = &r->findings.list.items[i];
-			if ((int)f->code != code || (f->accepted != NULL) != accepted || (!accepted && f->severity < SEVERITY_WARNING))
+			if ((int)f->code != code || (f->accepted != NULL) != accepted ||
+				(!accepted && f->severity < SEVERITY_WARNING))
 				continue;
-			strbuf_printf(b, "%s%s%s", any ? "" : b->n ? ", " : "", any ? " " : label, finding_rows[code].code);
+			strbuf_printf(b, "%s%s%s",
+				any    ? ""
+				: b->n ? ", "
+				       : "",
+				any ? " " : label, finding_rows[code].code);
 			any = true;
 			break;
 		}
@@ -68,7 +74,8 @@ static void add_notes(struct strbuf *b, const struct report *r)
 void report_render_gate(const struct report *r, const struct render_options *o, struct strbuf *out)
 {
 	struct page p = {.out = out, .color = o->color};
-	const struct report_input *judged = input_of(r, "checkpoint"), *before = input_of(r, "against");
+	const struct report_input *judged = input_of(r, "checkpoint"),
+				  *before = input_of(r, "against");
 	struct strbuf line, notes;
 
 	strbuf_init(&line, TEXT_MAX);
@@ -78,10 +85,12 @@ void report_render_gate(const struct report *r, const struct render_options *o, 
 	add_subject(&line, judged ? judged : input_of(r, "root"), true);
 	strbuf_printf(&line, ": %s", report_word(r));
 	if (r->exit == EXIT_STATUS_FINE && r->word == VERDICT_CONSISTENT) {
-		strbuf_add_text(&line, before ? " with " : " with itself, nothing earlier was compared");
+		strbuf_add_text(
+			&line, before ? " with " : " with itself, nothing earlier was compared");
 		add_subject(&line, before, false);
 	} else {
-		strbuf_printf(&line, "  %s", r->evidence ? r->evidence : verdict_rows[r->word].text);
+		strbuf_printf(
+			&line, "  %s", r->evidence ? r->evidence : verdict_rows[r->word].text);
 	}
 	if (r->exit == EXIT_STATUS_FINE)
 		add_notes(&notes, r);

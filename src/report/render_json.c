@@ -321,8 +321,8 @@ static void schema_place(struct json_writer *w)
 static void schema_findings(struct json_writer *w)
 {
 	static const char *const required[] = {"code", "id", "severity", "not_ready", "accepted",
-		"message", "where", "observed", "expected", "ratio", "unit", "cause", "meaning", "remedy",
-		NULL};
+		"message", "where", "observed", "expected", "ratio", "unit", "cause", "meaning",
+		"remedy", NULL};
 
 	schema_open_array(w, "findings");
 	schema_open_object(w, required);

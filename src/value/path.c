@@ -321,7 +321,8 @@ static uint64_t close_states(const struct matcher *m, uint64_t states)
 }
 
 /* The index that a segment asks for, in a sequence counted from the end where negative. */
-static bool index_matches(const struct path_segment *s, struct val parent, uint64_t count, struct val key)
+static bool index_matches(
+	const struct path_segment *s, struct val parent, uint64_t count, struct val key)
 {
 	int64_t index = s->index;
 
@@ -336,7 +337,7 @@ static bool segment_matches(
 	switch (s->kind) {
 	case PATH_NAME:
 		return (key.kind == VAL_TEXT && slice_eq(val_slice(key), s->name)) ||
-			(s->numeric && index_matches(s, f->v, f->count, key));
+		       (s->numeric && index_matches(s, f->v, f->count, key));
 	case PATH_INDEX:
 		return index_matches(s, f->v, f->count, key);
 	case PATH_ORDINAL:
@@ -349,7 +350,8 @@ static bool segment_matches(
 }
 
 /* One step with a whole key. */
-static uint64_t step_key(const struct matcher *m, const struct frame *f, struct val key, uint64_t ordinal)
+static uint64_t step_key(
+	const struct matcher *m, const struct frame *f, struct val key, uint64_t ordinal)
 {
 	uint64_t states = 0;
 
@@ -376,7 +378,7 @@ static uint64_t step_pieces(const struct matcher *m, uint64_t states, struct sli
 			if (s->kind == PATH_DEEP)
 				stepped |= (uint64_t)1 << i;
 			else if (s->kind == PATH_EVERY ||
-				(s->kind == PATH_NAME && !s->quoted && slice_eq(piece, s->name)))
+				 (s->kind == PATH_NAME && !s->quoted && slice_eq(piece, s->name)))
 				stepped |= (uint64_t)1 << (i + 1);
 		}
 		states = close_states(m, stepped);
@@ -385,7 +387,8 @@ static uint64_t step_pieces(const struct matcher *m, uint64_t states, struct sli
 	return states;
 }
 
-static uint64_t step(const struct matcher *m, const struct frame *f, struct val key, uint64_t ordinal)
+static uint64_t step(
+	const struct matcher *m, const struct frame *f, struct val key, uint64_t ordinal)
 {
 	uint64_t states = step_key(m, f, key, ordinal);
 	struct slice text = val_slice(key);
@@ -399,7 +402,8 @@ static bool same_key(struct val a, struct val b)
 {
 	if (a.kind != b.kind)
 		return false;
-	return a.kind == VAL_TEXT ? slice_eq(val_slice(a), val_slice(b)) : a.kind == VAL_INT && a.i == b.i;
+	return a.kind == VAL_TEXT ? slice_eq(val_slice(a), val_slice(b))
+				  : a.kind == VAL_INT && a.i == b.i;
 }
 
 /* Whether a later part has the same key, so that Python would never see this one. */

@@ -15,7 +15,8 @@ static int parse_bytes(const char *text, size_t n)
 	return ini_parse(&ini, (struct slice){text, n}, &e);
 }
 
-static void assert_entry(size_t i, const char *section, const char *key, const char *value, unsigned line)
+static void assert_entry(
+	size_t i, const char *section, const char *key, const char *value, unsigned line)
 {
 	ck_assert_uint_lt(i, ini.entries.count);
 	const struct ini_entry *entry = &ini.entries.items[i];
@@ -31,7 +32,8 @@ static void assert_entry(size_t i, const char *section, const char *key, const c
 
 START_TEST(sections_keys_and_comments)
 {
-	static const char text[] = "# one\n\n[a]\r\nx = 1\n\t y=two words ; not a comment \n; three\n"
+	static const char text[] =
+		"# one\n\n[a]\r\nx = 1\n\t y=two words ; not a comment \n; three\n"
 		"[ b-c.d ]\nx = = \xc3\xa9 #\n[empty]";
 
 	ck_assert_int_eq(parse_bytes(text, sizeof text - 1), RP_OK);
@@ -49,7 +51,10 @@ START_TEST(sections_keys_and_comments)
 }
 END_TEST
 
-#define BAD(text, error) {text, sizeof(text) - 1, error}
+#define BAD(text, error)                                                                           \
+	{                                                                                          \
+		text, sizeof(text) - 1, error                                                      \
+	}
 
 static const struct {
 	const char *text;
@@ -59,15 +64,19 @@ static const struct {
 	BAD("[a", "line 1: a section is [name], and no ']' ends the line"),
 	BAD("[a] # x", "line 1: a section is [name], and no ']' ends the line"),
 	BAD("[", "line 1: a section is [name], and no ']' ends the line"),
-	BAD("\n[]", "line 2: a section's name is made of letters, digits, '_', '-' and '.', not ''"),
-	BAD("[a b]", "line 1: a section's name is made of letters, digits, '_', '-' and '.', not 'a b'"),
+	BAD("\n[]",
+		"line 2: a section's name is made of letters, digits, '_', '-' and '.', not ''"),
+	BAD("[a b]",
+		"line 1: a section's name is made of letters, digits, '_', '-' and '.', not 'a b'"),
 	BAD("[a]\n[b]\n[a]", "line 3: [a] is there twice, first on line 1"),
 	BAD("x = 1", "line 1: 'x' stands before the first [section]"),
 	BAD("[a]\nwords", "line 2: neither [section], 'key = value' nor a comment: 'words'"),
 	BAD("[a]\n = 1", "line 2: a key is made of letters, digits, '_', '-' and '.', not ''"),
-	BAD("[a]\nx y = 1", "line 2: a key is made of letters, digits, '_', '-' and '.', not 'x y'"),
+	BAD("[a]\nx y = 1",
+		"line 2: a key is made of letters, digits, '_', '-' and '.', not 'x y'"),
 	BAD("[a]\nx =\t ", "line 2: 'x' has no value"),
-	BAD("[a]\nx = 1\n[b]\nx = 1\ny = 2\nx = 3", "line 6: 'x' is there twice in [b], first on line 4"),
+	BAD("[a]\nx = 1\n[b]\nx = 1\ny = 2\nx = 3",
+		"line 6: 'x' is there twice in [b], first on line 4"),
 	BAD("[a]\nx = 1\0 2", "line 2: a NUL byte"),
 	BAD("# \0", "line 1: a NUL byte"),
 	BAD("[a]\nx = \x1b[31m", "line 2: a control character (byte 0x1b)"),
@@ -129,7 +138,8 @@ Suite *suite_ini(void)
 	TCase *t = tcase_create("ini");
 
 	tcase_add_test(t, sections_keys_and_comments);
-	tcase_add_loop_test(t, what_it_does_not_understand_is_an_error_with_its_line, 0, sizeof bad / sizeof *bad);
+	tcase_add_loop_test(t, what_it_does_not_understand_is_an_error_with_its_line, 0,
+		sizeof bad / sizeof *bad);
 	tcase_add_test(t, lines_are_whole_up_to_the_limit);
 	tcase_add_test(t, entries_are_bounded);
 	tcase_add_test(t, a_file_that_is_not_there);

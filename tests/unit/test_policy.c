@@ -57,7 +57,8 @@ static struct verdict judge(bool has_previous, bool first)
 {
 	struct verdict_case v = {.findings = &findings, .coverage = &coverage};
 
-	policy_apply(&p, &v, &(struct policy_subject){.has_previous = has_previous, .first = first}, wanted);
+	policy_apply(&p, &v, &(struct policy_subject){.has_previous = has_previous, .first = first},
+		wanted);
 	return verdict_of(&v);
 }
 
@@ -66,7 +67,8 @@ static void cover_all(const char *but)
 {
 	for (size_t i = 0; i < RULE_COUNT; i++)
 		if (!but || strcmp(rules[i]->name, but) != 0)
-			cover_ran(&coverage, rules[i]->name, rules[i]->subject, "things", 1, 1, NULL);
+			cover_ran(
+				&coverage, rules[i]->name, rules[i]->subject, "things", 1, 1, NULL);
 }
 
 static void built_in(const char *name)
@@ -110,9 +112,11 @@ START_TEST(what_is_required_and_was_not_checked_is_undecided)
 	struct verdict v = judge(true, false);
 	ck_assert_int_eq(v.exit, EXIT_STATUS_UNDECIDED);
 	ck_assert_str_eq(v.evidence, "required but not checked: parts");
-	cover_ran(&coverage, "parts", "parts of the checkpoint", "files", 3, 4, "some could not be read");
+	cover_ran(&coverage, "parts", "parts of the checkpoint", "files", 3, 4,
+		"some could not be read");
 	v = judge(true, false);
-	ck_assert_str_eq(v.evidence, "required but only partly checked: parts of the checkpoint (parts: some could not be read)");
+	ck_assert_str_eq(v.evidence,
+		"required but only partly checked: parts of the checkpoint (parts: some could not be read)");
 	policy_release(&p);
 	ck_assert_int_eq(load("[policy]\nbase = full\noptional = parts\n"), RP_OK);
 	ck_assert_int_eq(judge(true, false).exit, EXIT_STATUS_FINE);
@@ -122,7 +126,8 @@ END_TEST
 START_TEST(some_is_enough_for_full_and_not_for_strict_or_by_name)
 {
 	cover_all("rng-saved");
-	cover_ran(&coverage, "rng-saved", "random streams saved", "ranks", 1, 2, "some streams are not saved");
+	cover_ran(&coverage, "rng-saved", "random streams saved", "ranks", 1, 2,
+		"some streams are not saved");
 	built_in("full");
 	ck_assert_int_eq(judge(true, false).exit, EXIT_STATUS_FINE);
 	policy_release(&p);
@@ -140,7 +145,8 @@ START_TEST(an_earlier_checkpoint_is_asked_for_where_there_can_be_one)
 		if (rules[i]->needs & NEEDS_PREVIOUS)
 			cover_not_checked(&coverage, rules[i]->name, rules[i]->subject, "none");
 		else
-			cover_ran(&coverage, rules[i]->name, rules[i]->subject, "things", 1, 1, NULL);
+			cover_ran(
+				&coverage, rules[i]->name, rules[i]->subject, "things", 1, 1, NULL);
 	}
 	built_in("strict");
 	ck_assert_int_eq(judge(false, true).exit, EXIT_STATUS_FINE);
@@ -174,11 +180,14 @@ START_TEST(accepted_findings_stay_and_do_not_fail)
 	cover_all(NULL);
 	finding_add(&findings, FINDING_T101, "warm-up again");
 	/* The last day counts. */
-	ck_assert_int_eq(load("[policy]\nbase = full\n[accept]\nT101 = new schedule; on purpose; until 2024-10-04\n"), RP_OK);
+	ck_assert_int_eq(
+		load("[policy]\nbase = full\n[accept]\nT101 = new schedule; on purpose; until 2024-10-04\n"),
+		RP_OK);
 	ck_assert_int_eq(judge(true, false).exit, EXIT_STATUS_FINE);
 	ck_assert_uint_eq(findings.list.count, 1);
 	ck_assert_int_eq(findings.list.items[0].severity, SEVERITY_ERROR);
-	ck_assert_str_eq(findings.list.items[0].accepted, "new schedule; on purpose (until 2024-10-04)");
+	ck_assert_str_eq(
+		findings.list.items[0].accepted, "new schedule; on purpose (until 2024-10-04)");
 }
 END_TEST
 
@@ -186,7 +195,9 @@ START_TEST(an_expired_acceptance_accepts_nothing)
 {
 	cover_all(NULL);
 	finding_add(&findings, FINDING_T101, "warm-up again");
-	ck_assert_int_eq(load("[policy]\nbase = full\n[accept]\nT101 = new schedule; until 2024-10-03\n"), RP_OK);
+	ck_assert_int_eq(
+		load("[policy]\nbase = full\n[accept]\nT101 = new schedule; until 2024-10-03\n"),
+		RP_OK);
 	ck_assert(p.accepted[FINDING_T101].expired);
 	ck_assert_int_eq(judge(true, false).exit, EXIT_STATUS_FINDINGS);
 	ck_assert_ptr_null(findings.list.items[0].accepted);
@@ -197,7 +208,9 @@ START_TEST(what_is_still_being_written_is_not_accepted)
 {
 	cover_all(NULL);
 	finding_add(&findings, FINDING_I107, "half")->not_ready = true;
-	ck_assert_int_eq(load("[policy]\nbase = full\n[severity]\nI107 = ok\n[accept]\nI107 = whatever\n"), RP_OK);
+	ck_assert_int_eq(
+		load("[policy]\nbase = full\n[severity]\nI107 = ok\n[accept]\nI107 = whatever\n"),
+		RP_OK);
 	ck_assert_int_eq(judge(true, false).exit, EXIT_STATUS_NOT_READY);
 }
 END_TEST
@@ -205,12 +218,14 @@ END_TEST
 START_TEST(an_expectation_that_cannot_be_held_is_undecided)
 {
 	cover_all(NULL);
-	ck_assert_int_eq(load("[policy]\nbase = full\n[expect]\nparameters = 1000 .. 2000\n"), RP_OK);
+	ck_assert_int_eq(
+		load("[policy]\nbase = full\n[expect]\nparameters = 1000 .. 2000\n"), RP_OK);
 	ck_assert_int_eq(p.parameters_least, 1000);
 	ck_assert_int_eq(p.parameters_most, 2000);
 	struct verdict v = judge(true, false);
 	ck_assert_int_eq(v.exit, EXIT_STATUS_UNDECIDED);
-	ck_assert_str_eq(v.evidence, "required but not checked: 1 000 parameters are expected, and their number is not known");
+	ck_assert_str_eq(v.evidence,
+		"required but not checked: 1 000 parameters are expected, and their number is not known");
 }
 END_TEST
 
@@ -219,9 +234,11 @@ START_TEST(dates)
 	static const struct {
 		const char *text;
 		int64_t day;
-	} good[] = {{"1970-01-01", 0}, {"1970-03-01", 59}, {"2000-02-29", 11016}, {"2024-10-04", TODAY}, {"9999-12-31", 2932896}};
-	static const char *const bad_dates[] = {"", "1969-12-31", "2027-1-31", "2027-02-29", "1900-02-29", "2100-02-29",
-		"2027-00-10", "2027-13-01", "2027-04-31", "2027-01-00", "2027/01/01", "20270131", "2027-01-31 ", "+027-01-01"};
+	} good[] = {{"1970-01-01", 0}, {"1970-03-01", 59}, {"2000-02-29", 11016},
+		{"2024-10-04", TODAY}, {"9999-12-31", 2932896}};
+	static const char *const bad_dates[] = {"", "1969-12-31", "2027-1-31", "2027-02-29",
+		"1900-02-29", "2100-02-29", "2027-00-10", "2027-13-01", "2027-04-31", "2027-01-00",
+		"2027/01/01", "20270131", "2027-01-31 ", "+027-01-01"};
 	int64_t day;
 
 	for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
@@ -239,19 +256,22 @@ static const struct {
 	const char *text, *error;
 } bad[] = {
 	{"", "it does not say what it starts from: [policy] base = quick, full or strict"},
-	{"[policy]\nbase = fulll", "line 2: there is no built-in policy 'fulll'; did you mean full?"},
+	{"[policy]\nbase = fulll",
+		"line 2: there is no built-in policy 'fulll'; did you mean full?"},
 	{BASE "[polcy]", "line 3: there is no section 'polcy'; did you mean policy?"},
 	{BASE "fial = error", "line 3: there is no key of [policy] 'fial'; did you mean fail?"},
 	{BASE "fail = ok", "line 3: fail wants info, warning or error, not 'ok'"},
 	{BASE "bytes = true", "line 3: bytes wants yes or no, not 'true'"},
-	{BASE "require = parts cheksums", "line 3: there is no rule 'cheksums'; did you mean checksums?"},
+	{BASE "require = parts cheksums",
+		"line 3: there is no rule 'cheksums'; did you mean checksums?"},
 	{BASE "require = parts, names", "line 3: there is no rule 'parts,'; did you mean parts?"},
 	{BASE "bytes = no\nrequire = parts checksums",
 		"line 4: 'checksums' is required and reads bytes, which the policy does not (bytes = yes)"},
 	{BASE "require = parts\noptional = parts", "line 4: 'parts' is required on line 3"},
 	{BASE "optional = parts\nrequire = parts", "line 4: 'parts' is optional on line 3"},
 	{BASE "[severity]\nR999 = ok", "line 4: there is no finding 'R999'"},
-	{BASE "[severity]\nR101 = fatal", "line 4: a severity is ok, info, warning or error, not 'fatal'"},
+	{BASE "[severity]\nR101 = fatal",
+		"line 4: a severity is ok, info, warning or error, not 'fatal'"},
 	{BASE "[severity]\nR101 = ok\nr101 = error", "line 5: R101 is there twice in [severity]"},
 	{BASE "[accept]\nR101 = a\nr101 = b", "line 5: R101 is there twice in [accept]"},
 	{BASE "[accept]\nR999 = why not", "line 4: there is no finding 'R999'"},
@@ -259,7 +279,8 @@ static const struct {
 		"line 4: an acceptance wants a reason: R101 = reason; until 2027-01-31"},
 	{BASE "[accept]\nR101 = known; until tomorrow",
 		"line 4: 'until' wants a date such as 2027-01-31, not 'tomorrow'"},
-	{BASE "[accept]\nR101 = known; until", "line 4: 'until' wants a date such as 2027-01-31, not ''"},
+	{BASE "[accept]\nR101 = known; until",
+		"line 4: 'until' wants a date such as 2027-01-31, not ''"},
 	{BASE "[accept]\nR101 = known; until 2027-02-30",
 		"line 4: 'until' wants a date such as 2027-01-31, not '2027-02-30'"},
 	{BASE "[accept]\nR101 = known, until 2027-01-31",
@@ -285,7 +306,8 @@ START_TEST(unknown_names_are_no_policy)
 {
 	e = ERROR_INIT;
 	ck_assert_int_eq(policy_load(&p, "strikt", TODAY, &e), RP_E_ARGUMENT);
-	ck_assert_str_eq(e.text, "no file, and no built-in policy (quick, full, strict); did you mean strict?");
+	ck_assert_str_eq(e.text,
+		"no file, and no built-in policy (quick, full, strict); did you mean strict?");
 	policy_release(&p);
 	e = ERROR_INIT;
 	ck_assert_int_eq(policy_load(&p, "/nowhere/full", TODAY, &e), RP_E_ARGUMENT);
@@ -300,13 +322,15 @@ START_TEST(a_file_is_replaced_whole_or_not)
 	snprintf(path, sizeof path, "%s/report", folder);
 	for (int i = 0; i < 2; i++) {
 		e = ERROR_INIT;
-		ck_assert_int_eq(file_replace(path, slice_of(i ? "new" : "older and longer"), &e), RP_OK);
+		ck_assert_int_eq(
+			file_replace(path, slice_of(i ? "new" : "older and longer"), &e), RP_OK);
 	}
 	FILE *f = fopen(path, "r");
 	ck_assert_uint_eq(fread(text, 1, sizeof text - 1, f), 3);
 	fclose(f);
 	ck_assert_str_eq(text, "new");
-	static const char *const bad_paths[] = {"/dev/full", "/tmp", "/nowhere/report", "", "/tmp/", "/tmp/.."};
+	static const char *const bad_paths[] = {
+		"/dev/full", "/tmp", "/nowhere/report", "", "/tmp/", "/tmp/.."};
 	for (size_t i = 0; i < sizeof bad_paths / sizeof *bad_paths; i++) {
 		e = ERROR_INIT;
 		ck_assert_int_lt(file_replace(bad_paths[i], SLICE("new"), &e), 0);
@@ -334,7 +358,8 @@ Suite *suite_policy(void)
 	tcase_add_test(t, what_is_still_being_written_is_not_accepted);
 	tcase_add_test(t, an_expectation_that_cannot_be_held_is_undecided);
 	tcase_add_test(t, dates);
-	tcase_add_loop_test(t, bad_policies_are_complained_of_with_their_line, 0, sizeof bad / sizeof *bad);
+	tcase_add_loop_test(
+		t, bad_policies_are_complained_of_with_their_line, 0, sizeof bad / sizeof *bad);
 	tcase_add_test(t, unknown_names_are_no_policy);
 	tcase_add_test(t, a_file_is_replaced_whole_or_not);
 	suite_add_tcase(s, t);

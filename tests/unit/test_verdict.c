@@ -124,8 +124,8 @@ START_TEST(not_seeing_is_not_passing)
 	c.required_count = 1;
 	assert_verdict(&c, VERDICT_EXACT, 0, "proven");
 	cover_ran(&coverage, "integrity", "ranks", "ranks", 7, 8, NULL);
-	assert_verdict(
-		&c, VERDICT_UNKNOWN, 3, "required but only partly checked: ranks (integrity: incomplete)");
+	assert_verdict(&c, VERDICT_UNKNOWN, 3,
+		"required but only partly checked: ranks (integrity: incomplete)");
 	c.unreadable = "a: permission denied";
 	assert_verdict(&c, VERDICT_UNKNOWN, 3, "a: permission denied");
 }
