@@ -208,6 +208,8 @@ install: all ## install below $(DESTDIR)$(PREFIX)
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib $(DESTDIR)$(PREFIX)/include
 	install -d $(DESTDIR)$(PREFIX)/share/reprise $(DESTDIR)$(PREFIX)/share/man/man7
 	install -m 644 share/reprise-1.schema.json $(DESTDIR)$(PREFIX)/share/reprise/
+	install -d $(DESTDIR)$(PREFIX)/share/reprise/examples
+	install -m 755 examples/*.sh $(DESTDIR)$(PREFIX)/share/reprise/examples/
 	install -m 644 man/reprise-findings.7 $(DESTDIR)$(PREFIX)/share/man/man7/
 	install -m 755 $B/reprise $(DESTDIR)$(PREFIX)/bin/reprise
 	install -m 644 $B/libreprise.a $(DESTDIR)$(PREFIX)/lib/libreprise.a

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* How fast the pickle at argv[1] is decoded, in MB per second of this process: the best of some rounds. */
+/* How fast the pickle at argv[1] is decoded, in MB per second of this process: the best of some
+ * rounds. */
 #define _GNU_SOURCE
 #include "container/pickle.h"
 

@@ -45,8 +45,8 @@ int main(void)
 		struct rng_relation r;
 		rng_search_init(&s, words);
 		start = now();
-		if (rng_search_relate(&s, &a, &b, rng_common_seeds, rng_common_seed_count, &r,
-			    NULL) < 0)
+		if (rng_search_relate(
+			    &s, &a, &b, rng_common_seeds, rng_common_seed_count, &r, NULL) < 0)
 			return 1;
 		rate = (double)s.walked / (now() - start);
 		search = rate > search ? rate : search;

@@ -23,7 +23,8 @@ extern "C" {
 
 #define RP_VERSION "0.1.0"
 
-/* What a call came to. Zero is success; a negative value means "we could not look", never "it is bad". */
+/* What a call came to. Zero is success; a negative value means "we could not look", never "it is
+ * bad". */
 enum rp_status {
 	RP_OK = 0,
 	RP_E_ARGUMENT = -1,    /* the call or its options make no sense */
@@ -40,28 +41,30 @@ enum rp_status {
 /* The version of the library in use, "major.minor.patch". Since 0.1.0. */
 RP_API const char *rp_version(void);
 
-/* A finished report: verdict, findings, coverage. Owned by the caller, freed with rp_report_free. */
+/* A finished report: verdict, findings, coverage. Owned by the caller, freed with rp_report_free.
+ */
 struct rp_report;
 
 /* Options of rp_verify. `size` is sizeof(struct rp_verify_options); fields not set are zero. */
 struct rp_verify_options {
 	size_t size;
-	const char *against;    /* an earlier checkpoint of the same line, or NULL */
-	uint64_t rng_search;    /* words searched per command when RNG states are compared; 0: 2^28 */
-	uint64_t memory_limit;  /* bytes; 0: 1 GiB */
-	int quick;              /* non-zero: metadata only, no tensor byte is read */
-	int threads;            /* reading threads; 0: one per core */
+	const char *against; /* an earlier checkpoint of the same line, or NULL */
+	uint64_t rng_search; /* words searched per command when RNG states are compared; 0: 2^28 */
+	uint64_t memory_limit; /* bytes; 0: 1 GiB */
+	int quick;             /* non-zero: metadata only, no tensor byte is read */
+	int threads;           /* reading threads; 0: one per core */
 };
 
 /*
- * Judge whether a resume from the checkpoint at `path` (file, directory or root of checkpoints) can be
- * exact. On RP_OK `*report` holds the outcome, whatever it is. On failure `*report` is NULL and up to
- * `error_size` bytes of one sentence are written to `error` (which may be NULL). Since 0.1.0.
+ * Judge whether a resume from the checkpoint at `path` (file, directory or root of checkpoints) can
+ * be exact. On RP_OK `*report` holds the outcome, whatever it is. On failure `*report` is NULL and
+ * up to `error_size` bytes of one sentence are written to `error` (which may be NULL). Since 0.1.0.
  */
 RP_API int rp_verify(const char *path, const struct rp_verify_options *options,
 	struct rp_report **report, char *error, size_t error_size);
 
-/* The verdict word, such as "CONSISTENT" or "WOULD-REPLAY"; lives as long as the report. Since 0.1.0. */
+/* The verdict word, such as "CONSISTENT" or "WOULD-REPLAY"; lives as long as the report. Since
+ * 0.1.0. */
 RP_API const char *rp_report_verdict(const struct rp_report *report);
 
 /* The number or fact that proves the verdict, one line of UTF-8. Since 0.1.0. */
@@ -73,7 +76,8 @@ RP_API int rp_report_exit(const struct rp_report *report);
 /* The number of findings, of any severity. Since 0.1.0. */
 RP_API size_t rp_report_findings(const struct rp_report *report);
 
-/* The whole report as the JSON document of schema reprise/1; lives as long as the report. Since 0.1.0. */
+/* The whole report as the JSON document of schema reprise/1; lives as long as the report. Since
+ * 0.1.0. */
 RP_API const char *rp_report_json(const struct rp_report *report);
 
 /* Free a report. NULL does nothing. Since 0.1.0. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which checkpoint of a root a relaunch should use, in this order: the step that the user names, the
- * framework's pointer, lineage (a checkpoint saved later with a lower number kills the higher ones), the
- * highest number. Where that leaves two, none is chosen.
+ * Which checkpoint of a root a relaunch should use, in this order: the step that the user names,
+ * the framework's pointer, lineage (a checkpoint saved later with a lower number kills the higher
+ * ones), the highest number. Where that leaves two, none is chosen.
  */
 #ifndef API_CHOOSE_H
 #define API_CHOOSE_H
@@ -17,8 +17,9 @@ struct choice {
 };
 
 /*
- * Choose, and tell why of every candidate: a table of them, findings about pointers and rejected ones. For a
- * path that is one checkpoint this is immediate. Where none is chosen the report has its verdict.
+ * Choose, and tell why of every candidate: a table of them, findings about pointers and rejected
+ * ones. For a path that is one checkpoint this is immediate. Where none is chosen the report has
+ * its verdict.
  */
 int choose_checkpoint(struct choice *choice, struct report *r, struct subject *s,
 	const struct verify_options *o, struct error *e);

@@ -12,7 +12,8 @@
 
 static void compare_streams_table(struct report *r, const struct audit_case *c, int64_t steps)
 {
-	static const char *const columns[] = {"stream", "rank", "earlier", "later", "relation", "words"};
+	static const char *const columns[] = {
+		"stream", "rank", "earlier", "later", "relation", "words"};
 	struct report_table *t = report_add_table(r, "streams", "random streams", columns, 6);
 
 	for (size_t i = 0; i < c->streams.list.count; i++) {
@@ -28,9 +29,13 @@ static void compare_streams_table(struct report *r, const struct audit_case *c, 
 		const char *cells[] = {
 			s->device >= 0 ? report_text(r, "%s:%d", s->owner, s->device) : s->owner,
 			s->rank == NO_RANK ? NULL : report_text(r, "rank %d", s->rank),
-			p->earlier ? overview_seed(r, p->earlier->body, both && q->earlier_seed_known, q->earlier_seed,
-				q->earlier_since_seed) : "not saved",
-			p->later ? overview_seed(r, p->later->body, both && q->seed_known, q->seed, q->since_seed) : "not saved",
+			p->earlier
+				? overview_seed(r, p->earlier->body, both && q->earlier_seed_known,
+					  q->earlier_seed, q->earlier_since_seed)
+				: "not saved",
+			p->later ? overview_seed(r, p->later->body, both && q->seed_known, q->seed,
+					   q->since_seed)
+				 : "not saved",
 			both ? overview_relation(r, &p->relation, steps) : "only in one",
 			NULL,
 		};
@@ -67,7 +72,8 @@ static const struct fact *same_fact(const struct state *s, const struct fact *of
 	return NULL;
 }
 
-static void add_fact_row(struct report *r, struct report_table *t, const struct fact *before, const struct fact *after)
+static void add_fact_row(struct report *r, struct report_table *t, const struct fact *before,
+	const struct fact *after)
 {
 	const struct fact *f = after ? after : before;
 	char flag = fact_rows[f->key].flags;
@@ -100,11 +106,13 @@ static void add_fact_row(struct report *r, struct report_table *t, const struct 
 }
 
 /* Every fact of either side; of the configuration only what changed. */
-static void compare_facts_table(struct report *r, const struct state *before, const struct state *after)
+static void compare_facts_table(
+	struct report *r, const struct state *before, const struct state *after)
 {
 	static const char *const columns[] = {"name", "earlier", "later", "change"};
 	struct report_table *t = report_add_table(r, "facts", "counters and settings", columns, 4);
-	struct report_table *same = report_add_table(r, "unchanged", "unchanged settings", columns, 4);
+	struct report_table *same =
+		report_add_table(r, "unchanged", "unchanged settings", columns, 4);
 
 	/* Adding a table may move the first one. */
 	t = same ? same - 1 : NULL;
@@ -115,10 +123,12 @@ static void compare_facts_table(struct report *r, const struct state *before, co
 		bool repeated = false;
 		for (size_t k = i; k-- > 0 && after->facts.items[k].key == f->key && !repeated;)
 			repeated = f->key != FACT_CONFIG && after->facts.items[k].rank == f->rank &&
-				after->facts.items[k].group == f->group;
-		if (repeated || f->key == FACT_NAME_STEP || (f->key == FACT_CONFIG && (!was || fact_equal(was, f))))
+				   after->facts.items[k].group == f->group;
+		if (repeated || f->key == FACT_NAME_STEP ||
+			(f->key == FACT_CONFIG && (!was || fact_equal(was, f))))
 			continue;
-		/* Parameter groups usually agree; only the first and those that differ are shown. */
+		/* Parameter groups usually agree; only the first and those that differ are shown.
+		 */
 		if (f->group > 0 && was && fact_equal(was, f))
 			continue;
 		bool unchanged = was && fact_equal(was, f) && fact_rows[f->key].flags != 'A';
@@ -132,14 +142,17 @@ static void compare_facts_table(struct report *r, const struct state *before, co
 }
 
 /* The tensors of both, by name and role. */
-static void compare_tensors_table(struct report *r, const struct state *before, const struct state *after)
+static void compare_tensors_table(
+	struct report *r, const struct state *before, const struct state *after)
 {
-	static const char *const columns[] = {"tensors", "identical", "changed", "other_type_or_shape", "unknown", "only_one"};
+	static const char *const columns[] = {
+		"tensors", "identical", "changed", "other_type_or_shape", "unknown", "only_one"};
 	static const struct {
 		enum tensor_role role;
 		const char *name;
-	} roles[] = {{TENSOR_WEIGHT, "weights"}, {TENSOR_BUFFER, "buffers"}, {TENSOR_MOMENT1, "first moments"},
-		{TENSOR_MOMENT2, "second moments"}, {TENSOR_EMA, "averaged weights"}};
+	} roles[] = {{TENSOR_WEIGHT, "weights"}, {TENSOR_BUFFER, "buffers"},
+		{TENSOR_MOMENT1, "first moments"}, {TENSOR_MOMENT2, "second moments"},
+		{TENSOR_EMA, "averaged weights"}};
 	struct report_table *t = report_add_table(r, "tensors", "tensors", columns, 6);
 
 	for (size_t k = 0; k < sizeof roles / sizeof roles[0]; k++) {
@@ -152,19 +165,24 @@ static void compare_tensors_table(struct report *r, const struct state *before, 
 			continue;
 		uint64_t odd = w.odd_count, unknown = w.both - odd - w.known;
 		const uint64_t numbers[] = {w.same, w.known - w.same, odd, unknown, w.single};
-		static const char *const words[] = {"identical", "changed", "of another type or shape", "not compared", "only in one"};
+		static const char *const words[] = {"identical", "changed",
+			"of another type or shape", "not compared", "only in one"};
 		const char *cells[6] = {roles[k].name};
 		struct quantity values[6] = {{0}};
 		for (size_t i = 0; i < 5; i++) {
 			values[i + 1] = quantity_count((int64_t)numbers[i]);
-			cells[i + 1] = numbers[i] ? report_text(r, "%llu %s", (unsigned long long)numbers[i], words[i]) : NULL;
+			cells[i + 1] = numbers[i]
+					       ? report_text(r, "%llu %s",
+							 (unsigned long long)numbers[i], words[i])
+					       : NULL;
 		}
-		report_add_row_values(r, t, odd || w.single ? TONE_WARNING : TONE_PLAIN, cells, values);
+		report_add_row_values(
+			r, t, odd || w.single ? TONE_WARNING : TONE_PLAIN, cells, values);
 	}
 }
 
-int compare_paths(struct report *r, const char *earlier, const char *later, const struct verify_options *o,
-	struct error *e)
+int compare_paths(struct report *r, const char *earlier, const char *later,
+	const struct verify_options *o, struct error *e)
 {
 	struct subject a = {0}, b = {0};
 	struct findings own;
@@ -177,12 +195,14 @@ int compare_paths(struct report *r, const char *earlier, const char *later, cons
 	int status = subject_open_one(&a, earlier, &o->limits, &own, e);
 	if (status < 0)
 		fail_wrap(e, "%s", earlier);
-	if (status == RP_OK && (status = subject_open_one(&b, later, &o->limits, &r->findings, e)) < 0)
+	if (status == RP_OK &&
+		(status = subject_open_one(&b, later, &o->limits, &r->findings, e)) < 0)
 		fail_wrap(e, "%s", later);
-	/* The one with the lower step is the earlier, whatever the order in which they were named. */
+	/* The one with the lower step is the earlier, whatever the order in which they were named.
+	 */
 	int64_t step_a, step_b;
 	bool swapped = status == RP_OK && state_int(&a.state, FACT_STEP, &step_a) &&
-		state_int(&b.state, FACT_STEP, &step_b) && step_b < step_a;
+		       state_int(&b.state, FACT_STEP, &step_b) && step_b < step_a;
 	if (swapped) {
 		struct subject first = a;
 		a = b;
@@ -195,9 +215,11 @@ int compare_paths(struct report *r, const char *earlier, const char *later, cons
 		c.previous_place = subject_place(&a);
 	}
 	if (status == RP_OK && !o->quick) {
-		status = bytes_read(&a.state, a.listing.dirfd, a.chosen->base, team_size(o->threads), &totals, e);
+		status = bytes_read(&a.state, a.listing.dirfd, a.chosen->base,
+			team_size(o->threads), &totals, e);
 		if (status == RP_OK)
-			status = bytes_read(&b.state, b.listing.dirfd, b.chosen->base, team_size(o->threads), &totals, e);
+			status = bytes_read(&b.state, b.listing.dirfd, b.chosen->base,
+				team_size(o->threads), &totals, e);
 		c.bytes = &totals;
 	}
 	if (status == RP_OK)
@@ -208,8 +230,8 @@ int compare_paths(struct report *r, const char *earlier, const char *later, cons
 		case_steps_between(&c, &steps);
 		audit_run(&c, &r->findings, &r->coverage);
 		struct verdict_case v = {.findings = &r->findings, .coverage = &r->coverage};
-		v.consistent = report_text(r, "%s continues %s%s", checkpoint_name(&b.state), checkpoint_name(&a.state),
-			swapped ? ", which was named second" : "");
+		v.consistent = report_text(r, "%s continues %s%s", checkpoint_name(&b.state),
+			checkpoint_name(&a.state), swapped ? ", which was named second" : "");
 		struct verdict verdict = verdict_of(&v);
 		report_take_verdict(r, &verdict);
 		compare_streams_table(r, &c, steps);

@@ -101,13 +101,15 @@ const char *overview_relation(struct report *r, const struct rng_relation *relat
 		return "identical";
 	case RNG_ADVANCED:
 		if (steps > 0 && relation->draws > 0)
-			return report_text(r, "advanced by %s (%s a step)", draws(r, relation->draws),
+			return report_text(r, "advanced by %s (%s a step)",
+				draws(r, relation->draws),
 				rate_text(r, (double)relation->draws / (double)steps));
 		return report_text(r, "advanced by %s", draws(r, relation->draws));
 	case RNG_RESEEDED:
 		return "re-seeded";
 	case RNG_BEHIND:
-		return report_text(r, "%sbehind by %s", relation->seed_known ? "re-seeded, " : "", draws(r, relation->draws));
+		return report_text(r, "%sbehind by %s", relation->seed_known ? "re-seeded, " : "",
+			draws(r, relation->draws));
 	case RNG_UNRELATED:
 		if (relation->searched == UINT64_MAX)
 			return "unrelated";
@@ -121,7 +123,8 @@ const char *overview_seed(struct report *r, const struct rng_state *body, bool k
 	uint64_t since_seed)
 {
 	if (known)
-		return report_text(r, "seed %llu, %s since", (unsigned long long)seed, draws(r, since_seed));
+		return report_text(
+			r, "seed %llu, %s since", (unsigned long long)seed, draws(r, since_seed));
 	if (body->has_seed)
 		return report_text(r, "seed %llu", (unsigned long long)body->seed);
 	if (body->algo == RNG_MT19937)
@@ -140,7 +143,8 @@ void overview_streams(struct report *r, const struct state *s, const struct stre
 		const char *cells[] = {
 			x->rank == NO_RANK ? NULL : report_text(r, "rank %d", x->rank),
 			x->device >= 0 ? report_text(r, "%s:%d", x->owner, x->device) : x->owner,
-			overview_seed(r, x->body, known->seed_known, known->seed, known->since_seed),
+			overview_seed(
+				r, x->body, known->seed_known, known->seed, known->since_seed),
 			s->single ? NULL : state_file_path(s, x->file),
 			x->path,
 		};

@@ -21,8 +21,8 @@ const char *rp_version(void)
 }
 
 /*
- * Options of another release: a shorter struct lacks fields, which are zero; in a longer one the fields past
- * what is known here must be zero.
+ * Options of another release: a shorter struct lacks fields, which are zero; in a longer one the
+ * fields past what is known here must be zero.
  */
 static bool take_options(const struct rp_verify_options *given, struct rp_verify_options *known)
 {
@@ -51,7 +51,8 @@ int rp_verify(const char *path, const struct rp_verify_options *options, struct 
 		return RP_E_ARGUMENT;
 	*report = NULL;
 	if (!path || !take_options(options, &known))
-		status = fail(&e, RP_E_ARGUMENT, ERROR_NO_OFFSET, "no path, or options of an unknown release");
+		status = fail(&e, RP_E_ARGUMENT, ERROR_NO_OFFSET,
+			"no path, or options of an unknown release");
 	if (status == RP_OK && !(r = calloc(1, sizeof *r)))
 		status = fail(&e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for a report");
 	if (status == RP_OK) {
@@ -69,7 +70,8 @@ int rp_verify(const char *path, const struct rp_verify_options *options, struct 
 		if (status == RP_OK)
 			report_render_json(&r->report, &r->json);
 		if (status == RP_OK && r->json.failed)
-			status = fail(&e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for the report as JSON");
+			status = fail(&e, RP_E_MEMORY, ERROR_NO_OFFSET,
+				"no memory for the report as JSON");
 	}
 	if (status < 0) {
 		rp_report_free(r);

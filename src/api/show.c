@@ -40,7 +40,8 @@ static void show_facts(struct report *r, const struct state *s)
 			name = report_text(r, "%s, rank %d", name, f->rank);
 		const char *cells[] = {name, report_text(r, "%s", strbuf_text(&b)),
 			*fact_rows[f->key].unit ? fact_rows[f->key].unit : NULL, how[f->how],
-			f->file == NO_FILE || s->single ? NULL : state_file_path(s, f->file), *f->path ? f->path : NULL};
+			f->file == NO_FILE || s->single ? NULL : state_file_path(s, f->file),
+			*f->path ? f->path : NULL};
 		struct quantity values[6] = {{0}};
 		if (f->type == FACT_INT)
 			values[1] = quantity_count(f->i);
@@ -53,8 +54,11 @@ static void show_facts(struct report *r, const struct state *s)
 
 static void show_optimizers(struct report *r, const struct state *s)
 {
-	static const char *const columns[] = {"optimizer", "parameters", "with_state", "steps", "file", "path"};
-	struct report_table *t = s->optimizers.count ? report_add_table(r, "optimizers", "optimizers", columns, 6) : NULL;
+	static const char *const columns[] = {
+		"optimizer", "parameters", "with_state", "steps", "file", "path"};
+	struct report_table *t =
+		s->optimizers.count ? report_add_table(r, "optimizers", "optimizers", columns, 6)
+				    : NULL;
 
 	for (size_t i = 0; i < s->optimizers.count; i++) {
 		const struct optimizer *o = &s->optimizers.items[i];
@@ -69,14 +73,15 @@ static void show_optimizers(struct report *r, const struct state *s)
 			counted++;
 		}
 		const char *steps = counted == 0 ? "no step counters"
-			: least == most ? report_text(r, "step %.0f in all", most)
-			: report_text(r, "steps %.0f to %.0f", least, most);
+				    : least == most
+					    ? report_text(r, "step %.0f in all", most)
+					    : report_text(r, "steps %.0f to %.0f", least, most);
 		const char *cells[] = {*o->name ? o->name : "optimizer",
 			report_text(r, "%llu parameters", (unsigned long long)o->listed),
 			report_text(r, "%zu with state", o->params.count), steps,
 			s->single ? NULL : state_file_path(s, o->file), *o->path ? o->path : NULL};
-		const struct quantity values[6] = {
-			[1] = quantity_count((int64_t)o->listed), [2] = quantity_count((int64_t)o->params.count)};
+		const struct quantity values[6] = {[1] = quantity_count((int64_t)o->listed),
+			[2] = quantity_count((int64_t)o->params.count)};
 		report_add_row_values(r, t, TONE_PLAIN, cells, values);
 	}
 }
@@ -95,10 +100,12 @@ static void show_files(struct report *r, const struct state *s)
 		strbuf_clear(&b);
 		text_add_bytes(&b, f->size);
 		const char *cells[] = {f->path, file_role_name((enum file_role)f->role),
-			f->container ? f->container->name : NULL, report_text(r, "%s", strbuf_text(&b)),
+			f->container ? f->container->name : NULL,
+			report_text(r, "%s", strbuf_text(&b)),
 			f->status == FILE_BROKEN ? f->error : NULL};
 		const struct quantity values[5] = {[3] = quantity_count((int64_t)f->size)};
-		report_add_row_values(r, t, f->status == FILE_BROKEN ? TONE_BAD : TONE_PLAIN, cells, values);
+		report_add_row_values(
+			r, t, f->status == FILE_BROKEN ? TONE_BAD : TONE_PLAIN, cells, values);
 	}
 	strbuf_release(&b);
 }

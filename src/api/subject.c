@@ -30,14 +30,17 @@ int subject_open_one(struct subject *s, const char *path, const struct limits *l
 	if (status < 0)
 		return status;
 	if (s->candidates.list.count > 1)
-		return fail(e, RP_E_ARGUMENT, ERROR_NO_OFFSET, "holds %zu checkpoints; name one of them, such as %s",
-			s->candidates.list.count, s->candidates.list.items[s->candidates.list.count - 1].path);
+		return fail(e, RP_E_ARGUMENT, ERROR_NO_OFFSET,
+			"holds %zu checkpoints; name one of them, such as %s",
+			s->candidates.list.count,
+			s->candidates.list.items[s->candidates.list.count - 1].path);
 	return subject_read(s, &s->candidates.list.items[0], limits, sink, e);
 }
 
 struct state_place subject_place(const struct subject *s)
 {
-	return (struct state_place){.state = &s->state, .dirfd = s->listing.dirfd, .prefix = s->chosen->base};
+	return (struct state_place){
+		.state = &s->state, .dirfd = s->listing.dirfd, .prefix = s->chosen->base};
 }
 
 void subject_close(struct subject *s)

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "api/choose.h"
+#include "api/conclude.h"
 #include "api/overview.h"
 #include "api/subject.h"
 #include "audit/case.h"
@@ -15,7 +16,8 @@
 
 struct verify_options verify_defaults(void)
 {
-	return (struct verify_options){.limits = limits_default(), .step = -1, .settle = SETTLE_SECONDS};
+	return (struct verify_options){
+		.limits = limits_default(), .step = -1, .settle = SETTLE_SECONDS};
 }
 
 /* Why a file could not be looked at, where that is no defect of the file; NULL where all could. */
@@ -25,7 +27,8 @@ static const char *unreadable(struct report *r, const struct state *s)
 		const struct state_file *f = &s->files.items[i];
 		if (f->status != FILE_BROKEN || f->error_status == RP_E_FORMAT)
 			continue;
-		/* In a folder of a script's own, a file in a foreign format need not be part of the checkpoint. */
+		/* In a folder of a script's own, a file in a foreign format need not be part of the
+		 * checkpoint. */
 		if (f->error_status == RP_E_UNSUPPORTED && !s->single && !s->profile->parts)
 			continue;
 		return report_text(r, "%s could not be read: %s", f->path, f->error);
@@ -50,7 +53,8 @@ static void mark_not_ready(struct report *r, const struct state *s, unsigned set
 			continue;
 		f->not_ready = true;
 		if (f->code == FINDING_I107)
-			f->cause = findings_text(&r->findings, "its newest file is %lld s old: the save may still be going on",
+			f->cause = findings_text(&r->findings,
+				"its newest file is %lld s old: the save may still be going on",
 				(long long)age);
 	}
 }
@@ -58,7 +62,7 @@ static void mark_not_ready(struct report *r, const struct state *s, unsigned set
 static const char *count_ranks(struct report *r, const struct state *s)
 {
 	int32_t last = NO_RANK;
-	int ranks = 0;
+	unsigned ranks = 0;
 
 	for (size_t i = 0; i < s->streams.count; i++) {
 		ranks += s->streams.items[i].rank != last || i == 0;
@@ -66,7 +70,9 @@ static const char *count_ranks(struct report *r, const struct state *s)
 	}
 	if (s->world <= 1)
 		return "";
-	return report_text(r, ", %d of %d ranks", ranks, s->world);
+	r->ranks = ranks;
+	r->world = (unsigned)s->world;
+	return report_text(r, ", %u of %d ranks", ranks, s->world);
 }
 
 static void take_evidence(struct report *r, struct audit_case *c, struct verdict_case *v)
@@ -75,15 +81,18 @@ static void take_evidence(struct report *r, struct audit_case *c, struct verdict
 	uint64_t wanted = 0;
 
 	for (size_t i = 0; i < s->files.count; i++)
-		wanted += s->files.items[i].role != FILE_OTHER && s->files.items[i].role != FILE_LEFTOVER;
+		wanted += s->files.items[i].role != FILE_OTHER &&
+			  s->files.items[i].role != FILE_LEFTOVER;
 	v->inexact = c->inexact;
 	if (c->previous)
-		v->consistent = report_text(r, "%s continues %s (%zu random streams%s)", checkpoint_name(s),
-			checkpoint_name(c->previous), s->streams.count, count_ranks(r, s));
+		v->consistent =
+			report_text(r, "%s continues %s (%zu random streams%s)", checkpoint_name(s),
+				checkpoint_name(c->previous), s->streams.count, count_ranks(r, s));
 	else
-		v->consistent = report_text(r, "%s is whole and agrees with itself (%llu file%s, %zu random stream%s%s)",
-			checkpoint_name(s), (unsigned long long)wanted, wanted == 1 ? "" : "s", s->streams.count,
-			s->streams.count == 1 ? "" : "s", count_ranks(r, s));
+		v->consistent = report_text(r,
+			"%s is whole and agrees with itself (%llu file%s, %zu random stream%s%s)",
+			checkpoint_name(s), (unsigned long long)wanted, wanted == 1 ? "" : "s",
+			s->streams.count, s->streams.count == 1 ? "" : "s", count_ranks(r, s));
 }
 
 /* Read the bytes of both states where they can say more than the stored checksums. */
@@ -95,17 +104,20 @@ static int read_bytes(struct subject *now, struct subject *before, const struct 
 
 	for (size_t i = 0; i < now->state.storages.count; i++)
 		checksums = checksums && now->state.storages.items[i].crc_known;
-	int status = bytes_read(&now->state, now->listing.dirfd, now->chosen->base, threads, totals, e);
+	int status =
+		bytes_read(&now->state, now->listing.dirfd, now->chosen->base, threads, totals, e);
 	if (status == RP_OK && before && !checksums) {
 		struct byte_totals ignored;
-		status = bytes_read(&before->state, before->listing.dirfd, before->chosen->base, threads, &ignored, e);
+		status = bytes_read(&before->state, before->listing.dirfd, before->chosen->base,
+			threads, &ignored, e);
 	}
 	return status;
 }
 
 /* Judge a state that has been read, against an earlier one where there is one. */
-static int judge(struct report *r, struct subject *now, struct subject *before, struct subject *older,
-	const char *no_previous, const struct verify_options *o, struct error *e)
+static int judge(struct report *r, struct subject *now, struct subject *before,
+	struct subject *older, const char *no_previous, const struct verify_options *o,
+	struct error *e)
 {
 	struct audit_case c = {
 		.current = &now->state,
@@ -125,7 +137,8 @@ static int judge(struct report *r, struct subject *now, struct subject *before, 
 	if (before)
 		status = streams_relate(&c.streams, &before->state, &now->state, &search, e);
 	if (older && status == RP_OK)
-		status = streams_relate(&c.older_streams, &older->state, &before->state, &search, e);
+		status =
+			streams_relate(&c.older_streams, &older->state, &before->state, &search, e);
 	if (status == RP_OK && !o->quick) {
 		status = read_bytes(now, c.previous ? before : NULL, o, &totals, e);
 		c.bytes = &totals;
@@ -133,17 +146,15 @@ static int judge(struct report *r, struct subject *now, struct subject *before, 
 	if (status == RP_OK) {
 		audit_run(&c, &r->findings, &r->coverage);
 		mark_not_ready(r, &now->state, o->settle);
-		struct verdict_case v = {
-			.findings = &r->findings,
-			.coverage = &r->coverage,
-			.unreadable = unreadable(r, &now->state),
-		};
+		struct verdict_case v = {.unreadable = unreadable(r, &now->state)};
 		if (!v.unreadable)
 			v.unreadable = c.undecided;
 		take_evidence(r, &c, &v);
-		struct verdict verdict = verdict_of(&v);
-		report_take_verdict(r, &verdict);
-		r->forecast = true;
+		conclude(r, &v,
+			&(struct policy_subject){.state = &now->state,
+				.has_previous = before != NULL,
+				.first = !before && now->candidates.root},
+			o);
 		r->summary = overview_line(r, &now->state);
 	}
 	stream_pairs_release(&c.streams);
@@ -152,7 +163,8 @@ static int judge(struct report *r, struct subject *now, struct subject *before, 
 	return status;
 }
 
-/* An earlier checkpoint: one that the user named, or candidate `at` of the root. Its own defects are its own. */
+/* An earlier checkpoint: one that the user named, or candidate `at` of the root. Its own defects
+ * are its own. */
 static int open_earlier(struct subject *s, const char *named, const char *root, size_t at,
 	const struct verify_options *o, struct error *e)
 {
@@ -167,17 +179,19 @@ static int open_earlier(struct subject *s, const char *named, const char *root, 
 	} else {
 		status = subject_open(s, root, &o->limits, e);
 		if (status == RP_OK)
-			status = subject_read(s, &s->candidates.list.items[at], &o->limits, &own, e);
+			status =
+				subject_read(s, &s->candidates.list.items[at], &o->limits, &own, e);
 	}
 	findings_release(&own);
 	return status;
 }
 
 /*
- * A checkpoint of which no file could be read. Where that is a defect of the files, the findings are the
- * answer; where we could not look, the error is.
+ * A checkpoint of which no file could be read. Where that is a defect of the files, the findings
+ * are the answer; where we could not look, the error is.
  */
-static int judge_unreadable(struct report *r, const struct candidate *c, struct error *e)
+static int judge_unreadable(struct report *r, const struct candidate *c,
+	const struct verify_options *o, struct error *e)
 {
 	bool defect = false;
 
@@ -185,12 +199,11 @@ static int judge_unreadable(struct report *r, const struct candidate *c, struct 
 		defect = defect || verdict_fails(&r->findings.list.items[i], SEVERITY_OK);
 	if (!defect)
 		return e->status;
-	cover_not_checked(&r->coverage, "contents", "all that is in the checkpoint", "no file of it could be read");
+	cover_not_checked(&r->coverage, "contents", "all that is in the checkpoint",
+		"no file of it could be read");
 	report_add_input(r, c->path, "checkpoint", c->profile ? c->profile->name : "");
-	struct verdict_case v = {.findings = &r->findings, .coverage = &r->coverage, .unreadable = report_text(r, "%s", e->text)};
-	struct verdict verdict = verdict_of(&v);
-	report_take_verdict(r, &verdict);
-	r->forecast = true;
+	conclude(r, &(struct verdict_case){.unreadable = report_text(r, "%s", e->text)},
+		&(struct policy_subject){0}, o);
 	*e = ERROR_INIT;
 	return RP_OK;
 }
@@ -202,7 +215,7 @@ static bool same_file(const struct subject *a, const struct subject *b)
 	const struct listed *y = &b->listing.files.items[b->chosen->files[0]];
 
 	return x->inode == y->inode && x->mtime_ns == y->mtime_ns && x->size == y->size &&
-		strcmp(x->name, y->name) == 0;
+	       strcmp(x->name, y->name) == 0;
 }
 
 static int judge_choice(struct report *r, struct subject *now, const struct choice *choice,
@@ -211,24 +224,28 @@ static int judge_choice(struct report *r, struct subject *now, const struct choi
 	struct subject before = {0}, older = {0};
 	bool has_before = o->against || choice->previous != SIZE_MAX;
 	bool has_older = has_before && !o->against && choice->older != SIZE_MAX;
-	int status = subject_read(now, &now->candidates.list.items[choice->chosen], &o->limits, &r->findings, e);
+	int status = subject_read(
+		now, &now->candidates.list.items[choice->chosen], &o->limits, &r->findings, e);
 
 	if (status < 0)
-		return judge_unreadable(r, now->chosen, e);
+		return judge_unreadable(r, now->chosen, o, e);
 	if (status == RP_OK) {
 		overview_input(r, &now->state, "checkpoint");
 		if (has_before)
-			status = open_earlier(&before, o->against, now->listing.root, choice->previous, o, e);
+			status = open_earlier(
+				&before, o->against, now->listing.root, choice->previous, o, e);
 		if (has_older && status == RP_OK)
 			status = open_earlier(&older, NULL, now->listing.root, choice->older, o, e);
 	}
 	if (status == RP_OK && o->against && same_file(now, &before))
-		status = fail(e, RP_E_ARGUMENT, ERROR_NO_OFFSET, "--against %s is the checkpoint itself", o->against);
+		status = fail(e, RP_E_ARGUMENT, ERROR_NO_OFFSET,
+			"--against %s is the checkpoint itself", o->against);
 	if (status == RP_OK) {
 		if (has_before)
 			overview_input(r, &before.state, "against");
-		status = judge(r, now, has_before ? &before : NULL, has_older ? &older : NULL, now->candidates.root
-			? "the root holds no earlier checkpoint of this line" : "no earlier checkpoint was given (--against)",
+		status = judge(r, now, has_before ? &before : NULL, has_older ? &older : NULL,
+			now->candidates.root ? "the root holds no earlier checkpoint of this line"
+					     : "no earlier checkpoint was given (--against)",
 			o, e);
 	}
 	if (has_before)

@@ -3,30 +3,33 @@
 #ifndef API_VERIFY_H
 #define API_VERIFY_H
 
+#include "audit/policy.h"
 #include "base/error.h"
 #include "base/limits.h"
 #include "report/report.h"
 
 struct verify_options {
 	struct limits limits;
-	const char *against;    /* an earlier checkpoint, or NULL */
-	int64_t step;           /* the checkpoint of a root to judge, or -1 */
-	bool quick;             /* metadata only */
-	unsigned threads;       /* 0: one per core */
-	unsigned settle;        /* seconds; younger unfinished checkpoints are "not ready" */
+	const char *against;         /* an earlier checkpoint, or NULL */
+	int64_t step;                /* the checkpoint of a root to judge, or -1 */
+	bool quick;                  /* metadata only */
+	unsigned threads;            /* 0: one per core */
+	unsigned settle;             /* seconds; younger unfinished checkpoints are "not ready" */
+	const struct policy *policy; /* of a gate; NULL: errors fail, nothing is required */
 };
 
 struct verify_options verify_defaults(void);
 
 /*
- * Judge a checkpoint, or the one of a root that a relaunch should use. RP_OK with a report, whatever the
- * verdict; an error when nothing could be judged (the report is then empty).
+ * Judge a checkpoint, or the one of a root that a relaunch should use. RP_OK with a report,
+ * whatever the verdict; an error when nothing could be judged (the report is then empty).
  */
-int verify_path(struct report *r, const char *path, const struct verify_options *o, struct error *e);
+int verify_path(
+	struct report *r, const char *path, const struct verify_options *o, struct error *e);
 
 /* How two checkpoints relate, stream by stream, counter by counter, tensor by tensor. */
-int compare_paths(struct report *r, const char *earlier, const char *later, const struct verify_options *o,
-	struct error *e);
+int compare_paths(struct report *r, const char *earlier, const char *later,
+	const struct verify_options *o, struct error *e);
 
 /* One screen of what a checkpoint holds. */
 int show_path(struct report *r, const char *path, const struct verify_options *o, struct error *e);

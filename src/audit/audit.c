@@ -20,7 +20,8 @@ void audit_run(struct audit_case *c, struct findings *sink, struct coverage *cov
 		if ((r->needs & NEEDS_PREVIOUS) && !c->previous)
 			cover_not_checked(cover, r->name, r->subject, "%s", c->no_previous);
 		else if ((r->needs & NEEDS_BYTES) && !c->bytes)
-			cover_not_checked(cover, r->name, r->subject, "bytes were not read (--quick)");
+			cover_not_checked(
+				cover, r->name, r->subject, "bytes were not read (--quick)");
 		else
 			r->run(c, sink, cover);
 	}
@@ -28,7 +29,8 @@ void audit_run(struct audit_case *c, struct findings *sink, struct coverage *cov
 
 void place_file(struct findings *sink, struct finding *f, struct state *s, uint32_t file)
 {
-	f->place.file = findings_text(sink, "%s", file == NO_FILE ? s->path : state_whole_path(s, file));
+	f->place.file =
+		findings_text(sink, "%s", file == NO_FILE ? s->path : state_whole_path(s, file));
 }
 
 static void place_rank(struct findings *sink, struct finding *f, int32_t rank)
@@ -45,7 +47,8 @@ void place_fact(struct findings *sink, struct finding *f, struct state *s, const
 	place_rank(sink, f, fact->rank);
 }
 
-void place_stream(struct findings *sink, struct finding *f, struct state *s, const struct stream *stream)
+void place_stream(
+	struct findings *sink, struct finding *f, struct state *s, const struct stream *stream)
 {
 	place_file(sink, f, s, stream->file);
 	f->place.path = findings_escaped(sink, slice_of(stream->path));
@@ -99,9 +102,10 @@ bool case_new_epoch(const struct audit_case *c)
 	const struct fact *f = state_fact(c->current, FACT_STEP);
 	double before, after;
 
-	return c->previous && f && !c->current->profile->optimizer_counts_steps && state_step_in_epoch(f) &&
-		!state_fact(c->current, FACT_BATCH_IN_EPOCH) && state_real(c->previous, FACT_EPOCH, &before) &&
-		state_real(c->current, FACT_EPOCH, &after) && after > before;
+	return c->previous && f && !c->current->profile->optimizer_counts_steps &&
+	       state_step_in_epoch(f) && !state_fact(c->current, FACT_BATCH_IN_EPOCH) &&
+	       state_real(c->previous, FACT_EPOCH, &before) &&
+	       state_real(c->current, FACT_EPOCH, &after) && after > before;
 }
 
 bool case_steps_between(const struct audit_case *c, int64_t *steps)
@@ -111,18 +115,19 @@ bool case_steps_between(const struct audit_case *c, int64_t *steps)
 
 	if (!c->previous)
 		return false;
-	if (state_int(c->previous, FACT_STEP, &earlier) && state_int(c->current, FACT_STEP, &later) &&
-		later > earlier) {
+	if (state_int(c->previous, FACT_STEP, &earlier) &&
+		state_int(c->current, FACT_STEP, &later) && later > earlier) {
 		*steps = later - earlier;
 		return true;
 	}
 	/* A step counter that was reset says nothing; the optimizer's own may still tell. */
-	if (optimizer_step(c->previous, &before) && optimizer_step(c->current, &after) && after > before) {
+	if (optimizer_step(c->previous, &before) && optimizer_step(c->current, &after) &&
+		after > before) {
 		*steps = (int64_t)(after - before);
 		return true;
 	}
-	if (!state_int(c->previous, FACT_STEP, &earlier) || !state_int(c->current, FACT_STEP, &later) ||
-		case_new_epoch(c))
+	if (!state_int(c->previous, FACT_STEP, &earlier) ||
+		!state_int(c->current, FACT_STEP, &later) || case_new_epoch(c))
 		return false;
 	/* Everything started again: the steps since then are all there are. */
 	*steps = later == earlier ? 0 : later;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a rule is given, and what a rule is. A rule looks at states that others have read; where an input
- * that it needs is missing it says "not checked" and why, never "ok".
+ * What a rule is given, and what a rule is. A rule looks at states that others have read; where an
+ * input that it needs is missing it says "not checked" and why, never "ok".
  */
 #ifndef AUDIT_CASE_H
 #define AUDIT_CASE_H
@@ -15,16 +15,19 @@
 
 struct audit_case {
 	struct state *current;
-	struct state *previous;      /* an earlier checkpoint of the same line, or NULL */
-	struct state *older;         /* the one before that, or NULL: it tells how fast things go */
-	struct state_place current_place, previous_place; /* where their files are, for rules that read bytes */
-	struct stream_pairs streams; /* previous against current; empty without previous */
+	struct state *previous; /* an earlier checkpoint of the same line, or NULL */
+	struct state *older;    /* the one before that, or NULL: it tells how fast things go */
+	struct state_place current_place,
+		previous_place;            /* where their files are, for rules that read bytes */
+	struct stream_pairs streams;       /* previous against current; empty without previous */
 	struct stream_pairs older_streams; /* older against previous */
-	const struct byte_totals *bytes; /* what was streamed of the current one; NULL: metadata only */
+	const struct byte_totals
+		*bytes; /* what was streamed of the current one; NULL: metadata only */
 	const struct limits *limits;
-	const char *no_previous;     /* why there is no previous one, for coverage */
-	const char *undecided;       /* why nothing can be said of a resume at all, or NULL */
-	const char *inexact;         /* what an exact resume would need and is not there: the first reason */
+	const char *no_previous; /* why there is no previous one, for coverage */
+	const char *undecided;   /* why nothing can be said of a resume at all, or NULL */
+	const char
+		*inexact; /* what an exact resume would need and is not there: the first reason */
 };
 
 enum rule_needs {
@@ -48,12 +51,14 @@ extern const struct rule *const rules[]; /* ends with NULL */
 /* Run every rule whose needs are met; the others leave "not checked" with the reason. */
 void audit_run(struct audit_case *c, struct findings *sink, struct coverage *cover);
 
-/* Helpers that rules share. ---------------------------------------------------------------------- */
+/* Helpers that rules share. ----------------------------------------------------------------------
+ */
 
 /* Put a file, or a fact's or stream's file, path and rank, into a finding's place. */
 void place_file(struct findings *sink, struct finding *f, struct state *s, uint32_t file);
 void place_fact(struct findings *sink, struct finding *f, struct state *s, const struct fact *fact);
-void place_stream(struct findings *sink, struct finding *f, struct state *s, const struct stream *stream);
+void place_stream(
+	struct findings *sink, struct finding *f, struct state *s, const struct stream *stream);
 
 /* "0-3, 7" from a sorted list of ranks. */
 const char *ranks_text(struct findings *sink, const int32_t *ranks, size_t count);
@@ -65,20 +70,20 @@ int64_t case_step(const struct audit_case *c);
 bool optimizer_step(const struct state *s, double *out);
 
 /*
- * Whether a step that went back may count inside an epoch: its name does not say otherwise, no batch is saved
- * beside it, and a later epoch is running.
+ * Whether a step that went back may count inside an epoch: its name does not say otherwise, no
+ * batch is saved beside it, and a later epoch is running.
  */
 bool case_new_epoch(const struct audit_case *c);
 
 /*
- * Steps taken from the previous to the current checkpoint, never negative: where the counters started again
- * in between, those since then. False where they are not known.
+ * Steps taken from the previous to the current checkpoint, never negative: where the counters
+ * started again in between, those since then. False where they are not known.
  */
 bool case_steps_between(const struct audit_case *c, int64_t *steps);
 
 /*
- * Where in its epoch a state is: updates done in the epoch, and updates in an epoch. False where the
- * epoch's length is not known.
+ * Where in its epoch a state is: updates done in the epoch, and updates in an epoch. False where
+ * the epoch's length is not known.
  */
 bool epoch_place(const struct state *s, double *done, double *length);
 

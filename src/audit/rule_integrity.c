@@ -13,7 +13,8 @@ static bool opened(const struct state_file *f)
 static bool has_role(const struct state *s, enum file_role role, int32_t rank)
 {
 	for (size_t i = 0; i < s->files.count; i++)
-		if (s->files.items[i].role == role && (rank == NO_RANK || s->files.items[i].rank == rank))
+		if (s->files.items[i].role == role &&
+			(rank == NO_RANK || s->files.items[i].rank == rank))
 			return true;
 	return false;
 }
@@ -40,11 +41,13 @@ static void check_layout(struct audit_case *c, struct findings *sink)
 			continue;
 		struct finding *f;
 		if (p->role == FILE_COUNTERS) {
-			f = finding_add(sink, FINDING_I107, "no %s, which %s writes last: this save did not finish",
-				p->name, s->profile->title);
+			f = finding_add(sink, FINDING_I107,
+				"no %s, which %s writes last: this save did not finish", p->name,
+				s->profile->title);
 		} else {
-			f = finding_add(sink, FINDING_I101, "%s is missing: the checkpoint has no %s",
-				p->name, file_role_name(p->role));
+			f = finding_add(sink, FINDING_I101,
+				"%s is missing: the checkpoint has no %s", p->name,
+				file_role_name(p->role));
 		}
 		place_file(sink, f, s, NO_FILE);
 		f->place.step_first = f->place.step_last = case_step(c);
@@ -65,13 +68,16 @@ static void check_against_previous(struct audit_case *c, struct findings *sink)
 			continue;
 		bool said = false;
 		for (size_t k = 0; k < i && !said; k++)
-			said = before->files.items[k].role == f->role && before->files.items[k].rank == f->rank;
+			said = before->files.items[k].role == f->role &&
+			       before->files.items[k].rank == f->rank;
 		for (const struct part *p = s->profile->parts; p && p->name && !said; p++)
 			said = p->role == f->role;
 		if (said)
 			continue;
-		struct finding *found = finding_add(sink, FINDING_I101, "%s is missing (%s), which %s has",
-			findings_escaped(sink, slice_of(f->path)), file_role_name(f->role), checkpoint_name(before));
+		struct finding *found =
+			finding_add(sink, FINDING_I101, "%s is missing (%s), which %s has",
+				findings_escaped(sink, slice_of(f->path)), file_role_name(f->role),
+				checkpoint_name(before));
 		place_file(sink, found, s, NO_FILE);
 		if (f->rank != NO_RANK)
 			found->place.ranks = findings_text(sink, "%d", f->rank);
@@ -88,12 +94,14 @@ static void check_counted(struct audit_case *c, struct findings *sink)
 		return;
 	for (uint32_t i = 0; i < s->files.count; i++) {
 		const struct state_file *f = &s->files.items[i];
-		if (f->role != role || !has_role(before, role, NO_RANK) || find_file(before, f->path) != NO_FILE)
+		if (f->role != role || !has_role(before, role, NO_RANK) ||
+			find_file(before, f->path) != NO_FILE)
 			continue;
 		struct finding *found = finding_add(sink, FINDING_I115, "%s is not in %s",
 			findings_escaped(sink, slice_of(f->path)), checkpoint_name(before));
 		place_file(sink, found, s, i);
-		found->cause = findings_text(sink, "%s refuses to load unless the script registers as many objects",
+		found->cause = findings_text(sink,
+			"%s refuses to load unless the script registers as many objects",
 			s->profile->title);
 	}
 }
@@ -111,8 +119,8 @@ static bool shard_of(const char *path, uint64_t *number, uint64_t *total, size_t
 	size_t digits = strspn(of + 4, "0123456789");
 	*stem = (size_t)(start - path);
 	return start < of && digits > 0 &&
-		text_parse_u64((struct slice){start, (size_t)(of - start)}, 1000000, number) &&
-		text_parse_u64((struct slice){of + 4, digits}, 1000000, total);
+	       text_parse_u64((struct slice){start, (size_t)(of - start)}, 1000000, number) &&
+	       text_parse_u64((struct slice){of + 4, digits}, 1000000, total);
 }
 
 /* Each family of numbered shards has as many as its names promise. */
@@ -133,15 +141,17 @@ static void check_shards(struct audit_case *c, struct findings *sink)
 			uint64_t n, t;
 			size_t other;
 			const char *p = s->files.items[k].path;
-			if (!shard_of(p, &n, &t, &other) || other != stem || strncmp(p, path, stem) != 0 || t != total)
+			if (!shard_of(p, &n, &t, &other) || other != stem ||
+				strncmp(p, path, stem) != 0 || t != total)
 				continue;
 			first = first && k >= i;
 			found++;
 		}
 		if (!first || found >= total)
 			continue;
-		struct finding *f = finding_add(sink, FINDING_I101, "%llu of %llu shards are missing",
-			(unsigned long long)(total - found), (unsigned long long)total);
+		struct finding *f =
+			finding_add(sink, FINDING_I101, "%llu of %llu shards are missing",
+				(unsigned long long)(total - found), (unsigned long long)total);
 		place_file(sink, f, s, (uint32_t)i);
 		f->observed = quantity_count((int64_t)found);
 		f->expected = quantity_count((int64_t)total);
@@ -161,8 +171,8 @@ static int compare_tensors(const void *pa, const void *pb)
 }
 
 /*
- * What an index promises: every shard that it names is there, and holds the tensors that it says. Placements
- * of one shard follow each other, so that files are looked up once a run. O(n log n).
+ * What an index promises: every shard that it names is there, and holds the tensors that it says.
+ * Placements of one shard follow each other, so that files are looked up once a run. O(n log n).
  */
 static void check_index(struct audit_case *c, struct findings *sink)
 {
@@ -189,7 +199,8 @@ static void check_index(struct audit_case *c, struct findings *sink)
 			for (size_t k = 0; k < i && !said; k++)
 				said = strcmp(s->placements.items[k].file, p->file) == 0;
 			if (!said) {
-				struct finding *f = finding_add(sink, FINDING_I101, "the shard %s is missing, which the index promises",
+				struct finding *f = finding_add(sink, FINDING_I101,
+					"the shard %s is missing, which the index promises",
 					findings_escaped(sink, slice_of(p->file)));
 				place_file(sink, f, s, p->index);
 			}
@@ -212,7 +223,8 @@ static void check_index(struct audit_case *c, struct findings *sink)
 		"%llu of %llu tensors are not in the shard that the index names: index and shards are of different saves",
 		(unsigned long long)strays, (unsigned long long)promised);
 	place_file(sink, f, s, stray->index);
-	f->place.path = findings_text(sink, "weight_map[\"%s\"]", findings_escaped(sink, slice_of(stray->tensor)));
+	f->place.path = findings_text(
+		sink, "weight_map[\"%s\"]", findings_escaped(sink, slice_of(stray->tensor)));
 	f->observed = quantity_count((int64_t)(promised - strays));
 	f->expected = quantity_count((int64_t)promised);
 	f->unit = "tensors";
@@ -258,27 +270,34 @@ static void check_name(struct audit_case *c, struct findings *sink)
 	int64_t named, step, epoch = -1, samples = -1;
 	double updates = -1;
 
-	if (!state_int(s, FACT_NAME_STEP, &named) || !state_int(s, FACT_STEP, &step) || named == step)
+	if (!state_int(s, FACT_NAME_STEP, &named) || !state_int(s, FACT_STEP, &step) ||
+		named == step)
 		return;
 	state_int(s, FACT_EPOCH, &epoch);
 	state_int(s, FACT_SAMPLES, &samples);
 	optimizer_step(s, &updates);
 	bool known_unit = s->profile->schedule_counts_steps;
 	for (size_t i = 0; i < s->facts.count; i++)
-		if (s->facts.items[i].key == FACT_COUNTER && s->facts.items[i].type == FACT_INT && s->facts.items[i].i == named)
+		if (s->facts.items[i].key == FACT_COUNTER && s->facts.items[i].type == FACT_INT &&
+			s->facts.items[i].i == named)
 			return;
-	/* A script of one's own may count epochs, samples or updates in its names, or save before it counts. */
-	if (!known_unit && (named == epoch || named == epoch + 1 || named == samples || (double)named == updates ||
-		named == step + 1 || named == step - 1))
+	/* A script of one's own may count epochs, samples or updates in its names, or save before
+	 * it counts. */
+	if (!known_unit &&
+		(named == epoch || named == epoch + 1 || named == samples ||
+			(double)named == updates || named == step + 1 || named == step - 1))
 		return;
 	enum severity severity = known_unit ? SEVERITY_ERROR : SEVERITY_WARNING;
 	if (!known_unit && ((double)named >= 1.9 * (double)step || named <= step / 2)) {
 		/* Far apart: another unit, unless it was another one before. */
 		int64_t named_before, step_before;
 		severity = SEVERITY_INFO;
-		if (c->previous && state_int(c->previous, FACT_NAME_STEP, &named_before) && named_before > 0 && named > 0 &&
-			state_int(c->previous, FACT_STEP, &step_before) && step_before > 0 && step > 0) {
-			double factor = (double)named / (double)step / ((double)named_before / (double)step_before);
+		if (c->previous && state_int(c->previous, FACT_NAME_STEP, &named_before) &&
+			named_before > 0 && named > 0 &&
+			state_int(c->previous, FACT_STEP, &step_before) && step_before > 0 &&
+			step > 0) {
+			double factor = (double)named / (double)step /
+					((double)named_before / (double)step_before);
 			if (factor > 0.8 && factor < 1.25)
 				return;
 			severity = SEVERITY_WARNING;
@@ -291,7 +310,8 @@ static void check_name(struct audit_case *c, struct findings *sink)
 	f->observed = quantity_count(step);
 	f->expected = quantity_count(named);
 	f->unit = "steps";
-	f->meaning = "a relaunch that picks checkpoints by name would resume from another step than it believes";
+	f->meaning =
+		"a relaunch that picks checkpoints by name would resume from another step than it believes";
 }
 
 /* The same counter in the files of several ranks. */
@@ -319,8 +339,8 @@ static void check_ranks_agree(struct audit_case *c, struct findings *sink)
 	if (!example)
 		return;
 	struct finding *f = finding_add(sink, FINDING_I105,
-		"the ranks' files are of different steps: %lld on rank %d, %lld on rank %d", (long long)first->i,
-		first->rank, (long long)example->i, example->rank);
+		"the ranks' files are of different steps: %lld on rank %d, %lld on rank %d",
+		(long long)first->i, first->rank, (long long)example->i, example->rank);
 	place_fact(sink, f, s, example);
 	f->place.ranks = ranks_text(sink, odd, count);
 	f->observed = quantity_count(example->i);
@@ -335,7 +355,8 @@ static void run_names(struct audit_case *c, struct findings *sink, struct covera
 	bool has_step = state_int(c->current, FACT_STEP, &step);
 
 	if (!has_step) {
-		cover_not_checked(cover, "names", "names against contents", "no step counter is saved");
+		cover_not_checked(
+			cover, "names", "names against contents", "no step counter is saved");
 		return;
 	}
 	check_name(c, sink);
@@ -379,15 +400,17 @@ static void run_checksums(struct audit_case *c, struct findings *sink, struct co
 		f->observed = quantity_text(findings_text(sink, "%08x", st->crc_found));
 		f->expected = quantity_text(findings_text(sink, "%08x", st->crc));
 		f->unit = "CRC-32";
-		f->meaning = "torch.load does not compare checksums and would load the damaged values";
+		f->meaning =
+			"torch.load does not compare checksums and would load the damaged values";
 	}
 	const char *reason = NULL;
 	if (b->unreadable > 0)
-		reason = findings_text(sink, "%llu could not be read", (unsigned long long)b->unreadable);
+		reason = findings_text(
+			sink, "%llu could not be read", (unsigned long long)b->unreadable);
 	else if (b->with_checksum < b->storages_all)
 		reason = "the others were saved without a checksum";
-	cover_ran(cover, "checksums", "stored bytes against their checksums", "storages", b->with_checksum,
-		b->storages_all, reason);
+	cover_ran(cover, "checksums", "stored bytes against their checksums", "storages",
+		b->with_checksum, b->storages_all, reason);
 }
 
 const struct rule rule_checksums = {

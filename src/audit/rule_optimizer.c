@@ -3,8 +3,8 @@
 #include "audit/case.h"
 #include "base/text.h"
 
-static void broken_finding(struct audit_case *c, struct findings *sink, const struct moments_outcome *m,
-	const char *message, const char *cause, const char *unit)
+static void broken_finding(struct audit_case *c, struct findings *sink,
+	const struct moments_outcome *m, const char *message, const char *cause, const char *unit)
 {
 	struct finding *f = finding_add(sink, FINDING_O106, "%s", message);
 
@@ -21,10 +21,12 @@ static void cover_moments(struct coverage *cover, const char *rule, const char *
 	const struct moments_outcome *m)
 {
 	if (m->tensors == 0)
-		cover_not_checked(cover, rule, subject, "no float32 moments of Adam with constant betas are saved");
+		cover_not_checked(cover, rule, subject,
+			"no float32 moments of Adam with constant betas are saved");
 	else
 		cover_ran(cover, rule, subject, "tensors", m->tensors, m->tensors + m->skipped,
-			m->skipped ? "the others are of other types, or have no counterpart" : NULL);
+			m->skipped ? "the others are of other types, or have no counterpart"
+				   : NULL);
 }
 
 static void run_moments(struct audit_case *c, struct findings *sink, struct coverage *cover)
@@ -36,10 +38,13 @@ static void run_moments(struct audit_case *c, struct findings *sink, struct cove
 		return;
 	}
 	if (m.broken > 0)
-		broken_finding(c, sink, &m, findings_text(sink,
-			"%llu of %llu elements of the first moments are too large for their second moments (%llu parameters)",
-			(unsigned long long)m.broken, (unsigned long long)m.elements, (unsigned long long)m.broken_tensors),
-			"the two moments are not a pair: one was reset, swapped, or belongs to other betas", "in m squared, at the most");
+		broken_finding(c, sink, &m,
+			findings_text(sink,
+				"%llu of %llu elements of the first moments are too large for their second moments (%llu parameters)",
+				(unsigned long long)m.broken, (unsigned long long)m.elements,
+				(unsigned long long)m.broken_tensors),
+			"the two moments are not a pair: one was reset, swapped, or belongs to other betas",
+			"in m squared, at the most");
 	cover_moments(cover, "moments", "Adam's moments against each other", &m);
 }
 
@@ -50,9 +55,12 @@ const struct rule rule_moments = {
 	.run = run_moments,
 };
 
-static void run_moments_continue(struct audit_case *c, struct findings *sink, struct coverage *cover)
+static void run_moments_continue(
+	struct audit_case *c, struct findings *sink, struct coverage *cover)
 {
-	static const char *const name = "moments-continue", *const subject = "Adam's second moments since the previous checkpoint";
+	static const char *const name = "moments-continue",
+				 *const subject =
+					 "Adam's second moments since the previous checkpoint";
 	struct moments_outcome m;
 	int64_t steps;
 
@@ -65,10 +73,12 @@ static void run_moments_continue(struct audit_case *c, struct findings *sink, st
 		return;
 	}
 	if (m.broken > 0)
-		broken_finding(c, sink, &m, findings_text(sink,
-			"the optimizer's state does not continue the previous one: %llu of %llu second moments fell faster than "
-			"beta2 allows in %lld updates (%llu parameters)", (unsigned long long)m.broken,
-			(unsigned long long)m.elements, (long long)steps, (unsigned long long)m.broken_tensors),
+		broken_finding(c, sink, &m,
+			findings_text(sink,
+				"the optimizer's state does not continue the previous one: %llu of %llu second moments fell faster than "
+				"beta2 allows in %lld updates (%llu parameters)",
+				(unsigned long long)m.broken, (unsigned long long)m.elements,
+				(long long)steps, (unsigned long long)m.broken_tensors),
 			"the state was made anew, or is of another branch, or of other parameters",
 			"in exp_avg_sq, at the least");
 	cover_moments(cover, name, subject, &m);

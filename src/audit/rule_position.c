@@ -17,16 +17,17 @@ static const char *count_text(struct findings *sink, double n)
 	return text;
 }
 
-/* Whether something is saved that the data can go on from. A framework's own batch count is not, where it restarts. */
+/* Whether something is saved that the data can go on from. A framework's own batch count is not,
+ * where it restarts. */
 static bool has_position(const struct state *s)
 {
 	return state_fact(s, FACT_POSITION) || state_fact(s, FACT_SAMPLES) ||
-		(state_fact(s, FACT_BATCH_IN_EPOCH) && s->profile->position != POSITION_RESTARTS);
+	       (state_fact(s, FACT_BATCH_IN_EPOCH) && s->profile->position != POSITION_RESTARTS);
 }
 
 /*
- * Batches of the running epoch that are behind, by what counts them, else by the updates of the epoch. False where
- * nothing says so.
+ * Batches of the running epoch that are behind, by what counts them, else by the updates of the
+ * epoch. False where nothing says so.
  */
 static bool batches_behind(const struct state *s, double *batches)
 {
@@ -38,7 +39,8 @@ static bool batches_behind(const struct state *s, double *batches)
 		*batches = 0;
 		return true;
 	}
-	if (s->profile->position == POSITION_RESTARTS && state_real(s, FACT_BATCH_IN_EPOCH, batches))
+	if (s->profile->position == POSITION_RESTARTS &&
+		state_real(s, FACT_BATCH_IN_EPOCH, batches))
 		return true;
 	/* A script that does not use the framework's accumulation leaves its count at zero. */
 	if (state_int(s, FACT_MICRO_STEP, &counted) && counted > 0) {
@@ -59,26 +61,30 @@ static const char *restart_cause(struct findings *sink, const struct state *s)
 
 	if (s->profile->fallback)
 		return "no data position is saved; unless the script skips what was read";
-	return findings_text(sink, "no data position is saved; %s%s%s %s", s->profile->title, version ? " " : "",
-		version ? findings_escaped(sink, slice_of(version)) : "", s->profile->position_note);
+	return findings_text(sink, "no data position is saved; %s%s%s %s", s->profile->title,
+		version ? " " : "", version ? findings_escaped(sink, slice_of(version)) : "",
+		s->profile->position_note);
 }
 
 /* The framework starts the epoch's data again, although updates of the epoch are behind. */
-static void restart_finding(struct audit_case *c, struct findings *sink, const char *why, enum severity severity,
-	double batches)
+static void restart_finding(struct audit_case *c, struct findings *sink, const char *why,
+	enum severity severity, double batches)
 {
 	struct state *s = c->current;
 	double done, length;
 
 	struct finding *f = finding_add(sink, FINDING_P101,
-		"%s batches per rank: the epoch's data would start again from the top", count_text(sink, batches));
+		"%s batches per rank: the epoch's data would start again from the top",
+		count_text(sink, batches));
 	f->severity = severity;
 	const struct fact *where = state_fact(s, FACT_IGNORE_DATA_SKIP);
 	if (where)
-		f->remedy = "Relaunch with ignore_data_skip=False; the Trainer then passes over what was read.";
+		f->remedy =
+			"Relaunch with ignore_data_skip=False; the Trainer then passes over what was read.";
 	else if (s->profile->position_remedy)
 		f->remedy = s->profile->position_remedy;
-	static const enum fact_key shown[] = {FACT_BATCH_IN_EPOCH, FACT_MICRO_STEP, FACT_STEP, FACT_EPOCH};
+	static const enum fact_key shown[] = {
+		FACT_BATCH_IN_EPOCH, FACT_MICRO_STEP, FACT_STEP, FACT_EPOCH};
 	for (size_t i = 0; !where && i < sizeof shown / sizeof shown[0]; i++)
 		where = state_fact(s, shown[i]);
 	if (where)
@@ -90,15 +96,19 @@ static void restart_finding(struct audit_case *c, struct findings *sink, const c
 	f->observed = quantity_count(0);
 	f->expected = quantity_real(batches);
 	f->unit = "batches into the epoch";
-	const char *loss = findings_text(sink, "the loss will look too low for %s batches, then step up to its true level",
+	const char *loss = findings_text(sink,
+		"the loss will look too low for %s batches, then step up to its true level",
 		count_text(sink, batches));
-	f->meaning = epoch_place(s, &done, &length) && done > 0 ? findings_text(sink, "%s of %s updates of the epoch are done; %s",
-		count_text(sink, done), count_text(sink, length), loss) : loss;
+	f->meaning = epoch_place(s, &done, &length) && done > 0
+			     ? findings_text(sink, "%s of %s updates of the epoch are done; %s",
+				       count_text(sink, done), count_text(sink, length), loss)
+			     : loss;
 }
 
 /*
- * Updates since the start, as epoch and batch in the epoch give them, against the step. Scripts count epochs
- * from 0 or 1 and batches before or after the update, so each reading that fits is accepted.
+ * Updates since the start, as epoch and batch in the epoch give them, against the step. Scripts
+ * count epochs from 0 or 1 and batches before or after the update, so each reading that fits is
+ * accepted.
  */
 static void check_batches(struct audit_case *c, struct findings *sink)
 {
@@ -106,8 +116,9 @@ static void check_batches(struct audit_case *c, struct findings *sink)
 	const struct fact *f = state_fact(s, FACT_BATCH_IN_EPOCH);
 	int64_t step, epoch, batch, length, accumulation = 1;
 
-	if (!f || f->rank > 0 || !state_int(s, FACT_BATCH_IN_EPOCH, &batch) || !state_int(s, FACT_STEP, &step) ||
-		!state_int(s, FACT_EPOCH, &epoch) || !state_int(s, FACT_STEPS_PER_EPOCH, &length) || length <= 0)
+	if (!f || f->rank > 0 || !state_int(s, FACT_BATCH_IN_EPOCH, &batch) ||
+		!state_int(s, FACT_STEP, &step) || !state_int(s, FACT_EPOCH, &epoch) ||
+		!state_int(s, FACT_STEPS_PER_EPOCH, &length) || length <= 0)
 		return;
 	state_int(s, FACT_ACCUMULATION, &accumulation);
 	if (accumulation < 1 || epoch < 0 || epoch > INT32_MAX || batch < 0 || batch > INT32_MAX ||
@@ -115,34 +126,40 @@ static void check_batches(struct audit_case *c, struct findings *sink)
 		return;
 	for (int64_t e = epoch - 1; e <= epoch; e++)
 		for (int64_t b = batch - 1; b <= batch + 1; b++)
-			for (int64_t unit = 1; unit <= accumulation; unit += accumulation > 1 ? accumulation - 1 : 1)
+			for (int64_t unit = 1; unit <= accumulation;
+				unit += accumulation > 1 ? accumulation - 1 : 1)
 				if (llabs(e * length * unit + b - step * unit) < unit)
 					return;
 	struct finding *found = finding_add(sink, FINDING_P102,
-		"the position (epoch %lld, batch %lld) does not belong to step %lld", (long long)epoch, (long long)batch,
-		(long long)step);
+		"the position (epoch %lld, batch %lld) does not belong to step %lld",
+		(long long)epoch, (long long)batch, (long long)step);
 	place_fact(sink, found, s, f);
 	found->place.step_first = found->place.step_last = step;
 	found->observed = quantity_count(epoch * length * accumulation + batch);
 	found->expected = quantity_count(step * accumulation);
 	found->unit = "batches";
-	found->meaning = findings_text(sink, "an epoch has %lld updates: part of the data was read again, or passed over",
+	found->meaning = findings_text(sink,
+		"an epoch has %lld updates: part of the data was read again, or passed over",
 		(long long)length);
 }
 
-/* The Trainer's fractional epoch: with one batch an update, step / epoch is a whole number unless an epoch restarted. */
+/* The Trainer's fractional epoch: with one batch an update, step / epoch is a whole number unless
+ * an epoch restarted. */
 static void check_epoch_fraction(struct audit_case *c, struct findings *sink)
 {
 	struct state *s = c->current;
 	double epoch, step, length;
 	int64_t accumulation = 0;
 
-	if (s->profile->position != POSITION_RECOMPUTED || !state_int(s, FACT_ACCUMULATION, &accumulation) ||
-		accumulation != 1 || !state_real(s, FACT_EPOCH, &epoch) || !state_real(s, FACT_STEP, &step) ||
-		!state_real(s, FACT_STEPS_PER_EPOCH, &length) || epoch <= 0 || fabs(epoch * length - step) < 0.01 * length)
+	if (s->profile->position != POSITION_RECOMPUTED ||
+		!state_int(s, FACT_ACCUMULATION, &accumulation) || accumulation != 1 ||
+		!state_real(s, FACT_EPOCH, &epoch) || !state_real(s, FACT_STEP, &step) ||
+		!state_real(s, FACT_STEPS_PER_EPOCH, &length) || epoch <= 0 ||
+		fabs(epoch * length - step) < 0.01 * length)
 		return;
-	struct finding *f = finding_add(sink, FINDING_P102, "epoch %s at step %s does not fit %s updates in an epoch",
-		count_text(sink, epoch), count_text(sink, step), count_text(sink, length));
+	struct finding *f = finding_add(sink, FINDING_P102,
+		"epoch %s at step %s does not fit %s updates in an epoch", count_text(sink, epoch),
+		count_text(sink, step), count_text(sink, length));
 	f->severity = SEVERITY_WARNING;
 	place_fact(sink, f, s, state_fact(s, FACT_EPOCH));
 	f->observed = quantity_real(epoch * length);
@@ -151,10 +168,12 @@ static void check_epoch_fraction(struct audit_case *c, struct findings *sink)
 	f->cause = "an epoch's data was started again at an earlier resume, or the batch changed";
 }
 
-/* Whether a count of samples may start again with each epoch: its name does not say that it is of the whole run. */
+/* Whether a count of samples may start again with each epoch: its name does not say that it is of
+ * the whole run. */
 static bool counts_inside(const struct fact *f)
 {
-	return f && !strstr(f->path, "consumed") && !strstr(f->path, "global") && !strstr(f->path, "total");
+	return f && !strstr(f->path, "consumed") && !strstr(f->path, "global") &&
+	       !strstr(f->path, "total");
 }
 
 /* Samples a step, held against the batch that the settings give. */
@@ -163,25 +182,30 @@ static void check_samples(struct audit_case *c, struct findings *sink)
 	struct state *s = c->current;
 	int64_t samples, step, batch, accumulation = 1, world = s->world > 0 ? s->world : 1;
 
-	if (!state_int(s, FACT_SAMPLES, &samples) || !state_int(s, FACT_STEP, &step) || step <= 0 || samples <= 0 ||
-		(!state_int(s, FACT_GLOBAL_BATCH, &batch) && !state_int(s, FACT_MICRO_BATCH, &batch)) || batch <= 0)
+	if (!state_int(s, FACT_SAMPLES, &samples) || !state_int(s, FACT_STEP, &step) || step <= 0 ||
+		samples <= 0 ||
+		(!state_int(s, FACT_GLOBAL_BATCH, &batch) &&
+			!state_int(s, FACT_MICRO_BATCH, &batch)) ||
+		batch <= 0)
 		return;
 	state_int(s, FACT_ACCUMULATION, &accumulation);
 	state_int(s, FACT_WORLD_SIZE, &world);
 	/* What a setting called "batch size" counts is a script's own affair. */
 	/* Samples of the running epoch alone, or a step that itself counts samples. */
 	double epoch;
-	if (samples == step || (counts_inside(state_fact(s, FACT_SAMPLES)) && state_real(s, FACT_EPOCH, &epoch) &&
-		epoch > 0 && (double)samples < (double)step * (double)batch))
+	if (samples == step ||
+		(counts_inside(state_fact(s, FACT_SAMPLES)) && state_real(s, FACT_EPOCH, &epoch) &&
+			epoch > 0 && (double)samples < (double)step * (double)batch))
 		return;
 	double one = (double)samples / ((double)step * (double)batch);
-	double known[] = {1, (double)accumulation, (double)world, (double)accumulation * (double)world};
+	double known[] = {
+		1, (double)accumulation, (double)world, (double)accumulation * (double)world};
 	for (size_t i = 0; i < 4; i++)
 		if (known[i] > 0 && fabs(one / known[i] - 1) < 0.01)
 			return;
 	struct finding *f = finding_add(sink, FINDING_P102,
-		"%lld samples consumed at step %lld do not fit a batch of %lld", (long long)samples, (long long)step,
-		(long long)batch);
+		"%lld samples consumed at step %lld do not fit a batch of %lld", (long long)samples,
+		(long long)step, (long long)batch);
 	place_fact(sink, f, s, state_fact(s, FACT_SAMPLES));
 	f->observed = quantity_count(samples);
 	f->expected = quantity_count(step * batch * accumulation * world);
@@ -191,8 +215,8 @@ static void check_samples(struct audit_case *c, struct findings *sink)
 /* Positions that count samples inside one epoch, held against the data set's size. */
 static void check_beyond_end(struct audit_case *c, struct findings *sink)
 {
-	static const char *const sample_counts[] = {"num_samples_yielded", "samples_yielded", "sample_in_epoch",
-		"sampler_position", "position"};
+	static const char *const sample_counts[] = {"num_samples_yielded", "samples_yielded",
+		"sample_in_epoch", "sampler_position", "position"};
 	struct state *s = c->current;
 	int64_t size;
 
@@ -207,13 +231,15 @@ static void check_beyond_end(struct audit_case *c, struct findings *sink)
 		for (size_t k = 0; k < sizeof sample_counts / sizeof sample_counts[0]; k++) {
 			if (strcmp(dot ? dot + 1 : f->path, sample_counts[k]) != 0)
 				continue;
-			struct finding *found = finding_add(sink, FINDING_P105, "the data position is %s of %lld samples",
-				count_text(sink, at), (long long)size);
+			struct finding *found = finding_add(sink, FINDING_P105,
+				"the data position is %s of %lld samples", count_text(sink, at),
+				(long long)size);
 			place_fact(sink, found, s, f);
 			found->observed = quantity_real(at);
 			found->expected = quantity_count(size);
 			found->unit = "samples";
-			found->cause = "the counter was not taken modulo the epoch, or belongs to a larger data set";
+			found->cause =
+				"the counter was not taken modulo the epoch, or belongs to a larger data set";
 		}
 	}
 }
@@ -224,8 +250,8 @@ static void check_order_saved(struct audit_case *c, struct findings *sink)
 	struct state *s = c->current;
 	bool shuffled = false;
 
-	if (!state_bool(s, FACT_SHUFFLE, &shuffled) || !shuffled || !has_position(s) || state_fact(s, FACT_SEED) ||
-		state_fact(s, FACT_DATA_SEED) || s->streams.count > 0)
+	if (!state_bool(s, FACT_SHUFFLE, &shuffled) || !shuffled || !has_position(s) ||
+		state_fact(s, FACT_SEED) || state_fact(s, FACT_DATA_SEED) || s->streams.count > 0)
 		return;
 	struct finding *f = finding_add(sink, FINDING_P107,
 		"a data position is saved, but neither the seed nor the generator of the shuffled order");
@@ -245,15 +271,18 @@ static const char *check_one_rank(struct audit_case *c, struct findings *sink)
 		world = s->world;
 	if (world <= 1)
 		return world == 1 ? NULL : "it is one rank's; whether there were more is not known";
-	struct finding *found = finding_add(sink, FINDING_P108, "the loader state of 1 of %lld ranks is saved", (long long)world);
+	struct finding *found = finding_add(sink, FINDING_P108,
+		"the loader state of 1 of %lld ranks is saved", (long long)world);
 	found->severity = SEVERITY_WARNING;
 	place_fact(sink, found, s, f);
 	found->place.step_first = found->place.step_last = case_step(c);
 	found->observed = quantity_count(1);
 	found->expected = quantity_count(world);
 	found->unit = "ranks";
-	found->cause = findings_text(sink, "%s saves one state, and every rank loads it", s->profile->title);
-	found->meaning = "right only where the state holds nothing of a rank's own, such as a worker's or a buffer's content";
+	found->cause = findings_text(
+		sink, "%s saves one state, and every rank loads it", s->profile->title);
+	found->meaning =
+		"right only where the state holds nothing of a rank's own, such as a worker's or a buffer's content";
 	return NULL;
 }
 
@@ -272,17 +301,20 @@ static void run_position_saved(struct audit_case *c, struct findings *sink, stru
 	state_bool(s, FACT_IGNORE_DATA_SKIP, &ignore);
 	state_bool(s, FACT_REPLACEMENT, &replacement);
 	bool placed = batches_behind(s, &batches);
-	if (!placed && !state_fact(s, FACT_STEP) && !state_fact(s, FACT_EPOCH) && !has_position(s)) {
+	if (!placed && !state_fact(s, FACT_STEP) && !state_fact(s, FACT_EPOCH) &&
+		!has_position(s)) {
 		cover_not_checked(cover, name, subject, "no step, epoch or position is saved");
 		return;
 	}
 	if (s->profile->position == POSITION_RECOMPUTED) {
 		if (!placed) {
-			cover_not_checked(cover, name, subject, "the length of an epoch is not known");
+			cover_not_checked(
+				cover, name, subject, "the length of an epoch is not known");
 			return;
 		}
 		if (ignore && batches > 0)
-			restart_finding(c, sink, "ignore_data_skip is set: the Trainer does not skip what was read",
+			restart_finding(c, sink,
+				"ignore_data_skip is set: the Trainer does not skip what was read",
 				SEVERITY_ERROR, batches);
 		cover_ran(cover, name, subject, "counters", 1, 1, NULL);
 		return;
@@ -293,14 +325,17 @@ static void run_position_saved(struct audit_case *c, struct findings *sink, stru
 	}
 	if (!placed) {
 		if (!c->inexact)
-			c->inexact = "no data position is saved, and how long an epoch is is not known";
+			c->inexact =
+				"no data position is saved, and how long an epoch is is not known";
 		cover_not_checked(cover, name, subject,
 			"no position is saved, and without the length of an epoch nothing says where in one it is");
 		return;
 	}
 	if (batches > 0)
 		restart_finding(c, sink, restart_cause(sink, s),
-			s->profile->position == POSITION_RESTARTS ? SEVERITY_ERROR : SEVERITY_WARNING, batches);
+			s->profile->position == POSITION_RESTARTS ? SEVERITY_ERROR
+								  : SEVERITY_WARNING,
+			batches);
 	if (batches > 0 && !c->inexact)
 		c->inexact = "no data position is saved inside an epoch";
 	cover_ran(cover, name, subject, "counters", 1, 1, NULL);
@@ -321,30 +356,37 @@ static void position_finding(struct audit_case *c, struct findings *sink, enum f
 	found->place.step_last = case_step(c);
 	state_int(c->previous, FACT_STEP, &found->place.step_first);
 	found->observed = quantity_real(after);
-	found->expected = quantity_text(findings_text(sink, "more than %s", count_text(sink, before)));
+	found->expected =
+		quantity_text(findings_text(sink, "more than %s", count_text(sink, before)));
 }
 
 static void run_position_moves(struct audit_case *c, struct findings *sink, struct coverage *cover)
 {
-	static const enum fact_key keys[] = {FACT_POSITION, FACT_BATCH_IN_EPOCH, FACT_SAMPLES, FACT_TOKENS};
+	static const enum fact_key keys[] = {
+		FACT_POSITION, FACT_BATCH_IN_EPOCH, FACT_SAMPLES, FACT_TOKENS};
 	struct state *s = c->current;
 	uint64_t compared = 0;
 	int64_t steps = 0;
 	double epoch_before = 0, epoch_after = 0;
 
 	if (!case_steps_between(c, &steps) || steps <= 0) {
-		cover_not_checked(cover, "position-moves", "data position since the previous checkpoint",
+		cover_not_checked(cover, "position-moves",
+			"data position since the previous checkpoint",
 			"the steps between the two are not known");
 		return;
 	}
-	bool epochs = state_real(c->previous, FACT_EPOCH, &epoch_before) && state_real(s, FACT_EPOCH, &epoch_after);
+	bool epochs = state_real(c->previous, FACT_EPOCH, &epoch_before) &&
+		      state_real(s, FACT_EPOCH, &epoch_after);
 	bool same_epoch = epochs && floor(epoch_before) == floor(epoch_after);
-	/* After whole epochs the same place in the epoch is right; where an epoch's length is not known it may be. */
+	/* After whole epochs the same place in the epoch is right; where an epoch's length is not
+	 * known it may be. */
 	int64_t length;
 	bool ended = false, ended_before = false;
 	state_bool(s, FACT_EPOCH_END, &ended);
 	state_bool(c->previous, FACT_EPOCH_END, &ended_before);
-	bool whole_epochs = (ended && ended_before) || !state_int(s, FACT_STEPS_PER_EPOCH, &length) || length <= 0 || steps % length == 0;
+	bool whole_epochs = (ended && ended_before) ||
+			    !state_int(s, FACT_STEPS_PER_EPOCH, &length) || length <= 0 ||
+			    steps % length == 0;
 	for (size_t i = 0; i < s->facts.count; i++) {
 		const struct fact *f = &s->facts.items[i];
 		bool wanted = false;
@@ -355,17 +397,21 @@ static void run_position_moves(struct audit_case *c, struct findings *sink, stru
 		if (!before || !fact_to_double(before, &x) || !fact_to_double(f, &y))
 			continue;
 		compared++;
-		bool total = (f->key == FACT_SAMPLES && (!counts_inside(f) || !epochs || same_epoch)) || f->key == FACT_TOKENS;
-		/* An update takes a batch at the least, so inside one epoch the batches keep up with the steps. */
+		bool total =
+			(f->key == FACT_SAMPLES && (!counts_inside(f) || !epochs || same_epoch)) ||
+			f->key == FACT_TOKENS;
+		/* An update takes a batch at the least, so inside one epoch the batches keep up
+		 * with the steps. */
 		if (f->key == FACT_BATCH_IN_EPOCH && same_epoch && y > x && y - x < (double)steps) {
 			struct finding *found = finding_add(sink, FINDING_P102,
-				"%s moved by %s over %lld steps of one epoch", fact_rows[f->key].name, count_text(sink, y - x),
-				(long long)steps);
+				"%s moved by %s over %lld steps of one epoch",
+				fact_rows[f->key].name, count_text(sink, y - x), (long long)steps);
 			place_fact(sink, found, s, f);
 			found->place.step_last = case_step(c);
 			state_int(c->previous, FACT_STEP, &found->place.step_first);
 			found->observed = quantity_real(y - x);
-			found->expected = quantity_text(findings_text(sink, "at least %lld", (long long)steps));
+			found->expected = quantity_text(
+				findings_text(sink, "at least %lld", (long long)steps));
 			found->unit = "batches";
 			found->cause = "the epoch's data was started again in between";
 			continue;
@@ -373,20 +419,24 @@ static void run_position_moves(struct audit_case *c, struct findings *sink, stru
 		const char *what = findings_text(sink, "%s", fact_rows[f->key].name);
 		if (y == x && (total || same_epoch || !whole_epochs))
 			position_finding(c, sink, FINDING_P104,
-				findings_text(sink, "%s is still %s after %lld more steps", what, count_text(sink, y),
-					(long long)steps), f, x, y);
+				findings_text(sink, "%s is still %s after %lld more steps", what,
+					count_text(sink, y), (long long)steps),
+				f, x, y);
 		else if (y < x && (total || same_epoch))
 			position_finding(c, sink, FINDING_P103,
-				findings_text(sink, "%s moved backwards, from %s to %s, over %lld steps", what,
-					count_text(sink, x), count_text(sink, y), (long long)steps), f, x, y);
+				findings_text(sink,
+					"%s moved backwards, from %s to %s, over %lld steps", what,
+					count_text(sink, x), count_text(sink, y), (long long)steps),
+				f, x, y);
 	}
 	/* A framework that counts its position from the step has none that could stand still. */
 	if (compared == 0 && s->profile->position != POSITION_RECOMPUTED)
-		cover_not_checked(cover, "position-moves", "data position since the previous checkpoint",
+		cover_not_checked(cover, "position-moves",
+			"data position since the previous checkpoint",
 			"no position is saved in both");
 	else
-		cover_ran(cover, "position-moves", "data position since the previous checkpoint", "positions", compared,
-			compared, NULL);
+		cover_ran(cover, "position-moves", "data position since the previous checkpoint",
+			"positions", compared, compared, NULL);
 }
 
 const struct rule rule_position_moves = {
@@ -396,7 +446,8 @@ const struct rule rule_position_moves = {
 	.run = run_position_moves,
 };
 
-/* ---- settings that decide the order ----------------------------------------------------------- */
+/* ---- settings that decide the order -----------------------------------------------------------
+ */
 
 static bool changed(const struct audit_case *c, enum fact_key key, const struct fact **before,
 	const struct fact **after)
@@ -417,11 +468,12 @@ static const char *value_text(struct findings *sink, const struct fact *f)
 	return text;
 }
 
-static struct finding *change_finding(struct audit_case *c, struct findings *sink, enum finding_code code,
-	const char *name, const struct fact *before, const struct fact *after)
+static struct finding *change_finding(struct audit_case *c, struct findings *sink,
+	enum finding_code code, const char *name, const struct fact *before,
+	const struct fact *after)
 {
-	struct finding *f = finding_add(sink, code, "%s changed from %s to %s", name, value_text(sink, before),
-		value_text(sink, after));
+	struct finding *f = finding_add(sink, code, "%s changed from %s to %s", name,
+		value_text(sink, before), value_text(sink, after));
 	double x, y;
 
 	place_fact(sink, f, c->current, after);
@@ -455,21 +507,25 @@ static void check_geometry(struct audit_case *c, struct findings *sink)
 	for (size_t i = 0; i < 3; i++) {
 		if (!changed(c, keys[i], &before, &after))
 			continue;
-		struct finding *f = change_finding(c, sink, FINDING_P111, fact_rows[keys[i]].name, before, after);
+		struct finding *f = change_finding(
+			c, sink, FINDING_P111, fact_rows[keys[i]].name, before, after);
 		if (x == y)
 			f->severity = SEVERITY_INFO;
 		f->unit = fact_rows[keys[i]].unit;
-		f->meaning = x == y ? "an update still takes as many samples as before"
-			: findings_text(sink, "an update takes %s samples where it took %s: the saved step no longer "
-				"says where in the data the run is", count_text(sink, y), count_text(sink, x));
+		f->meaning =
+			x == y ? "an update still takes as many samples as before"
+			       : findings_text(sink,
+					 "an update takes %s samples where it took %s: the saved step no longer "
+					 "says where in the data the run is",
+					 count_text(sink, y), count_text(sink, x));
 	}
 }
 
 static void run_data_settings(struct audit_case *c, struct findings *sink, struct coverage *cover)
 {
 	static const enum fact_key seeds[] = {FACT_SEED, FACT_DATA_SEED};
-	static const enum fact_key compared_keys[] = {FACT_SEED, FACT_DATA_SEED, FACT_MICRO_BATCH, FACT_ACCUMULATION,
-		FACT_WORLD_SIZE, FACT_DATASET_SIZE, FACT_STEPS_PER_EPOCH};
+	static const enum fact_key compared_keys[] = {FACT_SEED, FACT_DATA_SEED, FACT_MICRO_BATCH,
+		FACT_ACCUMULATION, FACT_WORLD_SIZE, FACT_DATASET_SIZE, FACT_STEPS_PER_EPOCH};
 	const struct fact *before, *after;
 	uint64_t known = 0;
 
@@ -478,7 +534,8 @@ static void run_data_settings(struct audit_case *c, struct findings *sink, struc
 			continue;
 		struct finding *f = change_finding(c, sink, FINDING_P110,
 			i ? "the seed of the data order" : "the seed", before, after);
-		f->meaning = "the order that the saved position points into is not the one that was interrupted";
+		f->meaning =
+			"the order that the saved position points into is not the one that was interrupted";
 		/* A seed of its own that stayed keeps the order. */
 		const struct fact *data_before, *data_after;
 		if (i == 0 && state_fact(c->current, FACT_DATA_SEED) &&
@@ -489,21 +546,24 @@ static void run_data_settings(struct audit_case *c, struct findings *sink, struc
 	}
 	check_geometry(c, sink);
 	if (changed(c, FACT_DATASET_SIZE, &before, &after)) {
-		struct finding *f = change_finding(c, sink, FINDING_P109, "the size of the data set", before, after);
+		struct finding *f = change_finding(
+			c, sink, FINDING_P109, "the size of the data set", before, after);
 		f->unit = "samples";
 	}
 	for (size_t i = 0; i < sizeof compared_keys / sizeof compared_keys[0]; i++)
-		known += state_fact(c->previous, compared_keys[i]) && state_fact(c->current, compared_keys[i]);
+		known += state_fact(c->previous, compared_keys[i]) &&
+			 state_fact(c->current, compared_keys[i]);
 	if (known == 0)
 		cover_not_checked(cover, "data-settings", "settings that decide the data order",
 			"no seed, batch or data set size is saved in both");
 	else
-		cover_ran(cover, "data-settings", "settings that decide the data order", "settings", known, known, NULL);
+		cover_ran(cover, "data-settings", "settings that decide the data order", "settings",
+			known, known, NULL);
 }
 
 /*
- * Settings of the saved configuration that change the data order or the schedule, by the last part of their
- * path. Seeds, batches and optimizer groups have rules of their own.
+ * Settings of the saved configuration that change the data order or the schedule, by the last part
+ * of their path. Seeds, batches and optimizer groups have rules of their own.
  */
 static const struct {
 	const char *name, *effect;
@@ -554,7 +614,8 @@ static void run_config(struct audit_case *c, struct findings *sink, struct cover
 
 	for (size_t i = 0; i < s->facts.count; i++) {
 		const struct fact *after = &s->facts.items[i];
-		const struct fact *before = after->key == FACT_CONFIG ? state_same_fact(c->previous, after) : NULL;
+		const struct fact *before =
+			after->key == FACT_CONFIG ? state_same_fact(c->previous, after) : NULL;
 		if (!before)
 			continue;
 		compared++;
@@ -564,16 +625,20 @@ static void run_config(struct audit_case *c, struct findings *sink, struct cover
 		for (size_t k = 0; k < sizeof telling_settings / sizeof telling_settings[0]; k++) {
 			if (strcmp(name, telling_settings[k].name) != 0)
 				continue;
-			struct finding *f = change_finding(c, sink, FINDING_T109, name, before, after);
-			f->meaning = findings_text(sink, "it decides %s", telling_settings[k].effect);
+			struct finding *f =
+				change_finding(c, sink, FINDING_T109, name, before, after);
+			f->meaning =
+				findings_text(sink, "it decides %s", telling_settings[k].effect);
 			if (s->profile->settings_note)
 				f->cause = s->profile->settings_note;
 		}
 	}
 	if (compared == 0)
-		cover_not_checked(cover, "configuration", "saved configuration", "none is saved in both");
+		cover_not_checked(
+			cover, "configuration", "saved configuration", "none is saved in both");
 	else
-		cover_ran(cover, "configuration", "saved configuration", "settings", compared, compared, NULL);
+		cover_ran(cover, "configuration", "saved configuration", "settings", compared,
+			compared, NULL);
 }
 
 const struct rule rule_config = {

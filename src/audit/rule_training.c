@@ -23,8 +23,8 @@ static bool is_ratio(double a, double b, double ratio)
 }
 
 /*
- * Whether `fine` counts `factor` for each one of `coarse`. The last of them need not be complete, nor the last
- * one of each epoch.
+ * Whether `fine` counts `factor` for each one of `coarse`. The last of them need not be complete,
+ * nor the last one of each epoch.
  */
 static bool counts_by(double fine, double coarse, double factor, double epochs)
 {
@@ -33,40 +33,49 @@ static bool counts_by(double fine, double coarse, double factor, double epochs)
 	return factor > 0 && coarse > 0 && more > -1 && more < 1 + (factor > 1 ? epochs : 0);
 }
 
-/* Whether the two counts differ by what a script may count instead of updates: micro-batches or processes. */
+/* Whether the two counts differ by what a script may count instead of updates: micro-batches or
+ * processes. */
 static bool known_factor(const struct state *s, double fine, double coarse)
 {
 	int64_t v;
 	double epoch = 0;
 
 	state_real(s, FACT_EPOCH, &epoch);
-	if (state_int(s, FACT_ACCUMULATION, &v) && counts_by(fine, coarse, (double)v, epoch > 0 ? ceil(epoch) : 0))
+	if (state_int(s, FACT_ACCUMULATION, &v) &&
+		counts_by(fine, coarse, (double)v, epoch > 0 ? ceil(epoch) : 0))
 		return true;
 	return s->world > 1 && counts_by(fine, coarse, s->world, 0);
 }
 
 /*
- * A step in a unit that nothing names: micro-batches under an accumulation that is not saved. One whole factor
- * must explain the counts of this checkpoint, and those of the previous one where there is one.
+ * A step in a unit that nothing names: micro-batches under an accumulation that is not saved. One
+ * whole factor must explain the counts of this checkpoint, and those of the previous one where
+ * there is one.
  */
-static bool counts_micro_batches(double step, double updates, bool had, double step_before, double before)
+static bool counts_micro_batches(
+	double step, double updates, bool had, double step_before, double before)
 {
 	/* Or one that changed: so it was before, and so it went on. */
-	if (had && before > 0 && step_before >= 1.5 * before && step - step_before >= 1.5 * (updates - before) && updates > before)
+	if (had && before > 0 && step_before >= 1.5 * before &&
+		step - step_before >= 1.5 * (updates - before) && updates > before)
 		return true;
 
-	double least = ceil(step / (updates + 1)), most = floor(step / (updates > 1 ? updates - 1 : 1));
+	double least = ceil(step / (updates + 1)),
+	       most = floor(step / (updates > 1 ? updates - 1 : 1));
 
 	for (double k = least > 2 ? least : 2; k <= most && k <= 1024; k++)
-		if (counts_by(step, updates, k, 0) && (!had || before <= 0 || counts_by(step_before, before, k, 0)))
+		if (counts_by(step, updates, k, 0) &&
+			(!had || before <= 0 || counts_by(step_before, before, k, 0)))
 			return true;
 	return false;
 }
 
-/* A new loss scaler halves its scale with each overflow, so about as many updates are skipped at the start. */
+/* A new loss scaler halves its scale with each overflow, so about as many updates are skipped at
+ * the start. */
 #define SKIPS_AT_START 24
 
-/* ---- counters --------------------------------------------------------------------------------- */
+/* ---- counters ---------------------------------------------------------------------------------
+ */
 
 /* Smallest and largest step counter of the parameters, and how many have one. */
 static uint64_t step_range(const struct state *s, double *least, double *most)
@@ -117,15 +126,15 @@ static double updates_of_all(const struct state *s)
 }
 
 /*
- * The framework's count of the epoch's batches is behind the script's: it started again, with whatever else should
- * have been loaded.
+ * The framework's count of the epoch's batches is behind the script's: it started again, with
+ * whatever else should have been loaded.
  */
 static bool count_restarted(const struct state *s)
 {
 	int64_t counted, batch;
 
-	return state_int(s, FACT_MICRO_STEP, &counted) && state_int(s, FACT_BATCH_IN_EPOCH, &batch) && counted > 0 &&
-		batch - 1 > counted;
+	return state_int(s, FACT_MICRO_STEP, &counted) &&
+	       state_int(s, FACT_BATCH_IN_EPOCH, &batch) && counted > 0 && batch - 1 > counted;
 }
 
 /* The optimizer's counter and the trainer's step, where one update counts one in both. */
@@ -138,11 +147,12 @@ static void check_counter(struct audit_case *c, struct findings *sink, double up
 	struct finding *f;
 
 	bool had = c->previous && optimizer_step(c->previous, &before) &&
-		state_int(c->previous, FACT_STEP, &step_before);
+		   state_int(c->previous, FACT_STEP, &step_before);
 	if (updates == (double)step)
 		return;
 	/* A script whose step counts something else did so before as well. */
-	if (!strict && had && step_before > 0 && is_ratio(updates, (double)step, before / (double)step_before))
+	if (!strict && had && step_before > 0 &&
+		is_ratio(updates, (double)step, before / (double)step_before))
 		return;
 	if (!strict && updates > 0 && step > 0 &&
 		(known_factor(s, (double)step, updates) || known_factor(s, updates, (double)step)))
@@ -151,49 +161,67 @@ static void check_counter(struct audit_case *c, struct findings *sink, double up
 	if (!strict && s->optimizers.count > 1 && updates_of_all(s) == (double)step)
 		return;
 	double difference = updates - (double)step;
-	bool scaled = state_fact(s, FACT_SCALE) != NULL, free = !strict && !state_fact(s, FACT_ACCUMULATION) && !count_restarted(s);
+	bool scaled = state_fact(s, FACT_SCALE) != NULL,
+	     free = !strict && !state_fact(s, FACT_ACCUMULATION) && !count_restarted(s);
 	double gained = had ? updates - before : 0, passed = had ? (double)(step - step_before) : 0;
-	/* Several updates a step (a critic's, those of a rollout) were done before the previous checkpoint as well. */
+	/* Several updates a step (a critic's, those of a rollout) were done before the previous
+	 * checkpoint as well. */
 	if (free && had && before > (double)step_before && passed > 0 && gained > passed)
 		return;
 	bool micro = free && updates > 1 && updates < (double)step &&
-		counts_micro_batches((double)step, updates, had, had ? (double)step_before : 0, before);
+		     counts_micro_batches(
+			     (double)step, updates, had, had ? (double)step_before : 0, before);
 	if (micro && had)
 		return;
 	if (fabs(difference) == 1 && !strict) {
-		f = finding_add(sink, FINDING_T108, "the step counter is off by one: step %lld, %s optimizer updates",
+		f = finding_add(sink, FINDING_T108,
+			"the step counter is off by one: step %lld, %s optimizer updates",
 			(long long)step, number_text(sink, updates));
 		f->severity = SEVERITY_INFO;
 		f->cause = "the checkpoint was saved before or after the counter was advanced";
 	} else if (updates > (double)step) {
-		f = finding_add(sink, FINDING_T108, "the step counter says %lld, the optimizer has done %s updates",
+		f = finding_add(sink, FINDING_T108,
+			"the step counter says %lld, the optimizer has done %s updates",
 			(long long)step, number_text(sink, updates));
 		f->cause = "the step counter started again while the optimizer went on";
 		if (free && !had) {
-			f->severity = fmod(updates, (double)(step > 0 ? step : 1)) == 0 ? SEVERITY_INFO : SEVERITY_WARNING;
-			f->cause = "the step counter started again while the optimizer went on, or a step has several updates";
+			f->severity = fmod(updates, (double)(step > 0 ? step : 1)) == 0
+					      ? SEVERITY_INFO
+					      : SEVERITY_WARNING;
+			f->cause =
+				"the step counter started again while the optimizer went on, or a step has several updates";
 		}
 	} else if (micro) {
-		f = finding_add(sink, FINDING_T105, "the optimizer has done %s updates, the trainer says %lld",
+		f = finding_add(sink, FINDING_T105,
+			"the optimizer has done %s updates, the trainer says %lld",
 			number_text(sink, updates), (long long)step);
 		f->severity = SEVERITY_INFO;
-		f->cause = "the step counts micro-batches, or the optimizer was not restored at some resume";
-	} else if (scaled && updates >= before && -difference <= fmax(0.1 * (double)step, SKIPS_AT_START)) {
-		f = finding_add(sink, FINDING_T105, "%s updates at step %lld: %s were skipped", number_text(sink, updates),
-			(long long)step, number_text(sink, -difference));
+		f->cause =
+			"the step counts micro-batches, or the optimizer was not restored at some resume";
+	} else if (scaled && updates >= before &&
+		   -difference <= fmax(0.1 * (double)step, SKIPS_AT_START)) {
+		f = finding_add(sink, FINDING_T105, "%s updates at step %lld: %s were skipped",
+			number_text(sink, updates), (long long)step,
+			number_text(sink, -difference));
 		f->severity = SEVERITY_INFO;
 		f->cause = "updates whose gradients overflowed are skipped under a loss scale";
 	} else if (had && case_steps_between(c, &steps) && updates < before) {
-		f = finding_add(sink, FINDING_T104, "the optimizer state was not restored: %s updates since it was made, "
-			"%s before the resume", number_text(sink, updates), number_text(sink, before));
+		f = finding_add(sink, FINDING_T104,
+			"the optimizer state was not restored: %s updates since it was made, "
+			"%s before the resume",
+			number_text(sink, updates), number_text(sink, before));
 		if (updates == (double)steps)
-			f->cause = findings_text(sink, "its counter started at zero %lld steps ago, at the previous checkpoint",
+			f->cause = findings_text(sink,
+				"its counter started at zero %lld steps ago, at the previous checkpoint",
 				(long long)steps);
-		f->meaning = "the moments start cold: the first updates after the resume are far too large";
+		f->meaning =
+			"the moments start cold: the first updates after the resume are far too large";
 	} else {
-		f = finding_add(sink, FINDING_T105, "the optimizer has done %s updates, the trainer says %lld",
+		f = finding_add(sink, FINDING_T105,
+			"the optimizer has done %s updates, the trainer says %lld",
 			number_text(sink, updates), (long long)step);
-		f->meaning = "its state is younger than the weights: it was not restored at some resume";
+		f->meaning =
+			"its state is younger than the weights: it was not restored at some resume";
 	}
 	place_optimizer(sink, f, s);
 	f->place.step_first = f->place.step_last = step;
@@ -202,20 +230,24 @@ static void check_counter(struct audit_case *c, struct findings *sink, double up
 	f->unit = "updates";
 }
 
-/* The step itself went back: a run that was started anew, or the two checkpoints in the wrong order. */
+/* The step itself went back: a run that was started anew, or the two checkpoints in the wrong
+ * order. */
 static void check_step(struct audit_case *c, struct findings *sink, int64_t step)
 {
 	int64_t before;
 
-	if (!c->previous || !state_int(c->previous, FACT_STEP, &before) || step >= before || case_new_epoch(c))
+	if (!c->previous || !state_int(c->previous, FACT_STEP, &before) || step >= before ||
+		case_new_epoch(c))
 		return;
-	struct finding *f = finding_add(sink, FINDING_T108, "the step counter started again: %lld, %lld in %s",
-		(long long)step, (long long)before, checkpoint_name(c->previous));
+	struct finding *f =
+		finding_add(sink, FINDING_T108, "the step counter started again: %lld, %lld in %s",
+			(long long)step, (long long)before, checkpoint_name(c->previous));
 	place_fact(sink, f, c->current, state_fact(c->current, FACT_STEP));
 	f->observed = quantity_count(step);
 	f->expected = quantity_text(findings_text(sink, "more than %lld", (long long)before));
 	f->unit = "steps";
-	f->cause = "the launch did not resume but started anew, or the two checkpoints were given in the wrong order";
+	f->cause =
+		"the launch did not resume but started anew, or the two checkpoints were given in the wrong order";
 }
 
 /* Without a step to hold it against, the optimizer's counter must at least not go backwards. */
@@ -226,8 +258,9 @@ static void check_updates(struct audit_case *c, struct findings *sink, double up
 	if (!c->previous || !optimizer_step(c->previous, &before) || updates >= before)
 		return;
 	struct finding *f = finding_add(sink, FINDING_T104,
-		"the optimizer state was not restored: %s updates since it was made, %s in %s", number_text(sink, updates),
-		number_text(sink, before), checkpoint_name(c->previous));
+		"the optimizer state was not restored: %s updates since it was made, %s in %s",
+		number_text(sink, updates), number_text(sink, before),
+		checkpoint_name(c->previous));
 	place_optimizer(sink, f, c->current);
 	f->observed = quantity_real(updates);
 	f->expected = quantity_text(findings_text(sink, "more than %s", number_text(sink, before)));
@@ -248,18 +281,19 @@ static void run_counters(struct audit_case *c, struct findings *sink, struct cov
 	if (count > 0 && !has_step)
 		check_updates(c, sink, most);
 	if (count == 0 || !has_step) {
-		cover_not_checked(cover, "counters", "step counters", "%s", has_step
-			? "the optimizer keeps none" : "no step counter was recognised");
+		cover_not_checked(cover, "counters", "step counters", "%s",
+			has_step ? "the optimizer keeps none" : "no step counter was recognised");
 		return;
 	}
 	check_counter(c, sink, most, step);
 	if (least != most) {
 		struct finding *f = finding_add(sink, FINDING_T105,
-			"step counters of the parameters range from %s to %s", number_text(sink, least),
-			number_text(sink, most));
+			"step counters of the parameters range from %s to %s",
+			number_text(sink, least), number_text(sink, most));
 		f->severity = SEVERITY_INFO;
 		place_optimizer(sink, f, s);
-		f->cause = "parameters that are trained only sometimes, or added later, count fewer";
+		f->cause =
+			"parameters that are trained only sometimes, or added later, count fewer";
 	}
 	cover_ran(cover, "counters", "step counters", "counters", count + 1, count + 1, NULL);
 }
@@ -270,7 +304,8 @@ const struct rule rule_counters = {
 	.run = run_counters,
 };
 
-/* ---- optimizer state -------------------------------------------------------------------------- */
+/* ---- optimizer state --------------------------------------------------------------------------
+ */
 
 static bool keeps_state(const struct state *s, const struct optimizer *o)
 {
@@ -278,7 +313,8 @@ static bool keeps_state(const struct state *s, const struct optimizer *o)
 
 	if (o->adam || slice_starts(slice_of(o->name), SLICE("Adam")))
 		return true;
-	return strcmp(o->name, "SGD") == 0 && state_real(s, FACT_MOMENTUM, &momentum) && momentum > 0;
+	return strcmp(o->name, "SGD") == 0 && state_real(s, FACT_MOMENTUM, &momentum) &&
+	       momentum > 0;
 }
 
 static enum zero_known tensor_zero(const struct state *s, uint32_t tensor)
@@ -311,7 +347,8 @@ static void check_cold(struct audit_case *c, struct findings *sink, const struct
 	struct finding *f = finding_add(sink, FINDING_T104,
 		"the optimizer's second moments are all zero at step %lld", (long long)step);
 	place_file(sink, f, s, o->file);
-	f->place.path = findings_text(sink, "%s%sstate[*].exp_avg_sq", o->path, *o->path ? "." : "");
+	f->place.path =
+		findings_text(sink, "%s%sstate[*].exp_avg_sq", o->path, *o->path ? "." : "");
 	f->observed = quantity_count((int64_t)zero);
 	f->expected = quantity_count(0);
 	f->unit = "tensors of zeros";
@@ -353,7 +390,8 @@ static void check_shapes(struct audit_case *c, struct findings *sink, const stru
 	f->cause = "optimizer state is matched to parameters by position, and the positions moved";
 }
 
-/* The one file that holds all weights, in the order of a pickled state_dict; NO_FILE where there is none such. */
+/* The one file that holds all weights, in the order of a pickled state_dict; NO_FILE where there is
+ * none such. */
 static uint32_t weights_file(const struct state *s, uint64_t *weights)
 {
 	uint32_t file = NO_FILE;
@@ -374,8 +412,8 @@ static uint32_t weights_file(const struct state *s, uint64_t *weights)
 }
 
 /*
- * One group that lists every weight, in the order of the saved state_dict: then state i belongs to weight i.
- * Only a pickled state_dict keeps that order.
+ * One group that lists every weight, in the order of the saved state_dict: then state i belongs to
+ * weight i. Only a pickled state_dict keeps that order.
  */
 static void check_order(struct audit_case *c, struct findings *sink, const struct optimizer *o)
 {
@@ -384,8 +422,8 @@ static void check_order(struct audit_case *c, struct findings *sink, const struc
 	const struct state_tensor *example = NULL, *wanted = NULL;
 	uint32_t file = weights_file(s, &weights);
 
-	if (file == NO_FILE || !o->adam || weights != o->listed || weights != o->params.count || s->optimizers.count != 1 ||
-		state_group_fact(s, FACT_LR, 1))
+	if (file == NO_FILE || !o->adam || weights != o->listed || weights != o->params.count ||
+		s->optimizers.count != 1 || state_group_fact(s, FACT_LR, 1))
 		return;
 	for (size_t i = 0; i < s->tensors.count; i++) {
 		const struct state_tensor *t = &s->tensors.items[i];
@@ -407,13 +445,14 @@ static void check_order(struct audit_case *c, struct findings *sink, const struc
 	if (!example)
 		return;
 	struct finding *f = finding_add(sink, FINDING_T106,
-		"the moments of %llu of %llu parameters do not have their parameter's shape", (unsigned long long)odd,
-		(unsigned long long)weights);
+		"the moments of %llu of %llu parameters do not have their parameter's shape",
+		(unsigned long long)odd, (unsigned long long)weights);
 	place_file(sink, f, s, example->file);
 	f->place.path = findings_escaped(sink, slice_of(example->name));
 	f->observed = quantity_count((int64_t)example->numel);
 	f->expected = quantity_count((int64_t)wanted->numel);
-	f->unit = findings_text(sink, "elements, as %s has", findings_escaped(sink, slice_of(wanted->name)));
+	f->unit = findings_text(
+		sink, "elements, as %s has", findings_escaped(sink, slice_of(wanted->name)));
 }
 
 /* The n-th weight of a file, in the order of the file, from index `from` on; SIZE_MAX: none. */
@@ -426,8 +465,9 @@ static size_t next_weight(const struct state *s, size_t from)
 }
 
 /*
- * The weights stand in another order than in the previous checkpoint: the model defines its parameters in
- * another order, and the optimizer's state, which goes by position, now steps other parameters.
+ * The weights stand in another order than in the previous checkpoint: the model defines its
+ * parameters in another order, and the optimizer's state, which goes by position, now steps other
+ * parameters.
  */
 static void check_name_order(struct audit_case *c, struct findings *sink, const struct optimizer *o)
 {
@@ -440,8 +480,10 @@ static void check_name_order(struct audit_case *c, struct findings *sink, const 
 	/* Only where both hold the same names: then the order is all that changed. */
 	if (!tensors_compare(c->previous, TENSOR_WEIGHT, s, TENSOR_WEIGHT, &w) || w.single > 0)
 		return;
-	for (; a != SIZE_MAX && b != SIZE_MAX; a = next_weight(c->previous, a + 1), b = next_weight(s, b + 1)) {
-		const struct state_tensor *x = &c->previous->tensors.items[a], *y = &s->tensors.items[b];
+	for (; a != SIZE_MAX && b != SIZE_MAX;
+		a = next_weight(c->previous, a + 1), b = next_weight(s, b + 1)) {
+		const struct state_tensor *x = &c->previous->tensors.items[a],
+					  *y = &s->tensors.items[b];
 		if (strcmp(x->name, y->name) == 0)
 			continue;
 		odd++;
@@ -453,13 +495,15 @@ static void check_name_order(struct audit_case *c, struct findings *sink, const 
 	if (!example)
 		return;
 	struct finding *f = finding_add(sink, FINDING_T106,
-		"%llu parameters stand in another order than before: %s where %s was", (unsigned long long)odd,
-		findings_escaped(sink, slice_of(example->name)), findings_escaped(sink, slice_of(was->name)));
+		"%llu parameters stand in another order than before: %s where %s was",
+		(unsigned long long)odd, findings_escaped(sink, slice_of(example->name)),
+		findings_escaped(sink, slice_of(was->name)));
 	place_file(sink, f, s, o->file);
 	f->observed = quantity_count((int64_t)odd);
 	f->expected = quantity_count(0);
 	f->unit = "parameters moved";
-	f->cause = "optimizer state is matched to parameters by position: each of these goes on with another one's moments";
+	f->cause =
+		"optimizer state is matched to parameters by position: each of these goes on with another one's moments";
 }
 
 static void run_optimizer_state(struct audit_case *c, struct findings *sink, struct coverage *cover)
@@ -476,10 +520,13 @@ static void run_optimizer_state(struct audit_case *c, struct findings *sink, str
 		bool promised = s->profile->parts && !s->single && !only_model;
 		/* A missing or broken file is said by other rules. */
 		if (!promised && (only_model || had)) {
-			struct finding *f = finding_add(sink, FINDING_T104, "no optimizer state is saved%s",
-				only_model ? ": the framework was told to save only the model" : "");
+			struct finding *f = finding_add(sink, FINDING_T104,
+				"no optimizer state is saved%s",
+				only_model ? ": the framework was told to save only the model"
+					   : "");
 			place_file(sink, f, s, NO_FILE);
-			f->meaning = "the optimizer starts cold after the resume: moments, step counters and bias correction";
+			f->meaning =
+				"the optimizer starts cold after the resume: moments, step counters and bias correction";
 		} else if (!promised && !c->inexact && !s->single) {
 			c->inexact = "no optimizer state is in it";
 		} else if (!promised && !c->inexact) {
@@ -494,9 +541,11 @@ static void run_optimizer_state(struct audit_case *c, struct findings *sink, str
 		with_state += o->params.count;
 		if (o->params.count == 0 && o->listed > 0 && keeps_state(s, o) && step > 0) {
 			struct finding *f = finding_add(sink, FINDING_T104,
-				"the optimizer's state is empty: none of %llu parameters has moments", (unsigned long long)o->listed);
+				"the optimizer's state is empty: none of %llu parameters has moments",
+				(unsigned long long)o->listed);
 			place_file(sink, f, s, o->file);
-			f->place.path = findings_text(sink, "%s%sstate", o->path, *o->path ? "." : "");
+			f->place.path =
+				findings_text(sink, "%s%sstate", o->path, *o->path ? "." : "");
 			f->observed = quantity_count(0);
 			f->expected = quantity_count((int64_t)o->listed);
 			f->unit = "parameters";
@@ -518,17 +567,19 @@ const struct rule rule_optimizer_state = {
 	.run = run_optimizer_state,
 };
 
-/* ---- settings --------------------------------------------------------------------------------- */
+/* ---- settings ---------------------------------------------------------------------------------
+ */
 
-static struct finding *setting_finding(struct audit_case *c, struct findings *sink, enum finding_code code,
-	const struct fact *before, const struct fact *after, const char *name)
+static struct finding *setting_finding(struct audit_case *c, struct findings *sink,
+	enum finding_code code, const struct fact *before, const struct fact *after,
+	const char *name)
 {
 	double x = 0, y = 0;
 
 	fact_to_double(before, &x);
 	fact_to_double(after, &y);
-	struct finding *f = finding_add(sink, code, "%s changed from %s to %s", name, number_text(sink, x),
-		number_text(sink, y));
+	struct finding *f = finding_add(sink, code, "%s changed from %s to %s", name,
+		number_text(sink, x), number_text(sink, y));
 	place_fact(sink, f, c->current, after);
 	f->observed = quantity_real(y);
 	f->expected = quantity_real(x);
@@ -537,8 +588,10 @@ static struct finding *setting_finding(struct audit_case *c, struct findings *si
 	return f;
 }
 
-/* What `after` was in the previous state. Another path is accepted only where there is one optimizer in each. */
-static const struct fact *earlier_setting(const struct state *previous, const struct state *s, const struct fact *after)
+/* What `after` was in the previous state. Another path is accepted only where there is one
+ * optimizer in each. */
+static const struct fact *earlier_setting(
+	const struct state *previous, const struct state *s, const struct fact *after)
 {
 	const struct fact *same = state_same_fact(previous, after);
 
@@ -547,7 +600,8 @@ static const struct fact *earlier_setting(const struct state *previous, const st
 	return state_group_fact(previous, (enum fact_key)after->key, after->group);
 }
 
-/* A setting that a schedule of its own moves: a cycle of the momentum, or what moved before as well. */
+/* A setting that a schedule of its own moves: a cycle of the momentum, or what moved before as
+ * well. */
 static bool moves_by_plan(const struct audit_case *c, const struct fact *before)
 {
 	const char *kind = state_fact_text(c->current, FACT_SCHEDULE);
@@ -559,10 +613,11 @@ static bool moves_by_plan(const struct audit_case *c, const struct fact *before)
 	return older && !fact_equal(older, before);
 }
 
-static void run_optimizer_settings(struct audit_case *c, struct findings *sink, struct coverage *cover)
+static void run_optimizer_settings(
+	struct audit_case *c, struct findings *sink, struct coverage *cover)
 {
-	static const enum fact_key keys[] = {FACT_INITIAL_LR, FACT_BETA1, FACT_BETA2, FACT_EPSILON, FACT_WEIGHT_DECAY,
-		FACT_MOMENTUM};
+	static const enum fact_key keys[] = {FACT_INITIAL_LR, FACT_BETA1, FACT_BETA2, FACT_EPSILON,
+		FACT_WEIGHT_DECAY, FACT_MOMENTUM};
 	struct state *s = c->current;
 	uint64_t compared = 0;
 
@@ -571,7 +626,9 @@ static void run_optimizer_settings(struct audit_case *c, struct findings *sink, 
 		bool said = false;
 		for (size_t i = 0; i < s->facts.count; i++) {
 			const struct fact *after = &s->facts.items[i];
-			const struct fact *before = after->key == keys[k] ? earlier_setting(c->previous, s, after) : NULL;
+			const struct fact *before = after->key == keys[k]
+							    ? earlier_setting(c->previous, s, after)
+							    : NULL;
 			if (!before)
 				continue;
 			compared++;
@@ -579,26 +636,35 @@ static void run_optimizer_settings(struct audit_case *c, struct findings *sink, 
 				continue;
 			said = true;
 			if (keys[k] == FACT_INITIAL_LR) {
-				struct finding *f = setting_finding(c, sink, FINDING_T103, before, after,
-					"the learning rate that the schedule scales");
+				struct finding *f = setting_finding(c, sink, FINDING_T103, before,
+					after, "the learning rate that the schedule scales");
 				f->meaning = "the learning rate jumps at the resume";
 			} else {
-				setting_finding(c, sink, FINDING_T113, before, after, fact_rows[keys[k]].name);
+				setting_finding(c, sink, FINDING_T113, before, after,
+					fact_rows[keys[k]].name);
 			}
 		}
 	}
-	/* Without a saved schedule a script may compute the rate; one that stood still until now it does not. */
-	const struct fact *after = state_fact(s, FACT_LR), *before = after ? earlier_setting(c->previous, s, after) : NULL;
-	if (before && after && !moves_by_plan(c, before) && !state_fact(s, FACT_SCHEDULE_STEP) && !state_fact(c->previous, FACT_SCHEDULE_STEP) &&
-		!state_fact(s, FACT_INITIAL_LR) && !fact_equal(before, after)) {
-		struct finding *f = setting_finding(c, sink, FINDING_T103, before, after, "the learning rate");
-		f->severity = c->older && state_same_fact(c->older, before) ? SEVERITY_WARNING : SEVERITY_INFO;
-		f->cause = "no schedule is saved that would change it; a script may compute its own";
+	/* Without a saved schedule a script may compute the rate; one that stood still until now it
+	 * does not. */
+	const struct fact *after = state_fact(s, FACT_LR),
+			  *before = after ? earlier_setting(c->previous, s, after) : NULL;
+	if (before && after && !moves_by_plan(c, before) && !state_fact(s, FACT_SCHEDULE_STEP) &&
+		!state_fact(c->previous, FACT_SCHEDULE_STEP) && !state_fact(s, FACT_INITIAL_LR) &&
+		!fact_equal(before, after)) {
+		struct finding *f =
+			setting_finding(c, sink, FINDING_T103, before, after, "the learning rate");
+		f->severity = c->older && state_same_fact(c->older, before) ? SEVERITY_WARNING
+									    : SEVERITY_INFO;
+		f->cause =
+			"no schedule is saved that would change it; a script may compute its own";
 	}
 	if (compared == 0)
-		cover_not_checked(cover, "optimizer-settings", "optimizer settings", "no optimizer is saved in both");
+		cover_not_checked(cover, "optimizer-settings", "optimizer settings",
+			"no optimizer is saved in both");
 	else
-		cover_ran(cover, "optimizer-settings", "optimizer settings", "settings", compared, compared, NULL);
+		cover_ran(cover, "optimizer-settings", "optimizer settings", "settings", compared,
+			compared, NULL);
 }
 
 const struct rule rule_optimizer_settings = {
@@ -608,10 +674,11 @@ const struct rule rule_optimizer_settings = {
 	.run = run_optimizer_settings,
 };
 
-/* ---- schedule --------------------------------------------------------------------------------- */
+/* ---- schedule ---------------------------------------------------------------------------------
+ */
 
-static struct finding *schedule_finding(struct audit_case *c, struct findings *sink, enum finding_code code,
-	int64_t observed, int64_t expected, const char *message)
+static struct finding *schedule_finding(struct audit_case *c, struct findings *sink,
+	enum finding_code code, int64_t observed, int64_t expected, const char *message)
 {
 	struct finding *f = finding_add(sink, code, "%s", message);
 
@@ -636,35 +703,45 @@ static bool schedule_moves(struct audit_case *c, struct findings *sink, int64_t 
 	bool known = case_steps_between(c, &steps);
 	/* Going backwards needs no count of steps to be wrong. */
 	if (at < before) {
-		struct finding *f = schedule_finding(c, sink, FINDING_T101, at, before + (known ? steps : 0),
-			findings_text(sink, "the learning rate schedule restarted: position %lld, %lld at the previous checkpoint",
+		struct finding *f = schedule_finding(c, sink, FINDING_T101, at,
+			before + (known ? steps : 0),
+			findings_text(sink,
+				"the learning rate schedule restarted: position %lld, %lld at the previous checkpoint",
 				(long long)at, (long long)before));
 		int64_t warmup;
 		if (state_int(c->current, FACT_WARMUP_STEPS, &warmup) && warmup > 0)
-			f->cause = findings_text(sink, "the warm-up of %lld steps was replayed", (long long)warmup);
-		f->meaning = "warm-up and decay start again: the learning rate is not the planned one from here on";
+			f->cause = findings_text(
+				sink, "the warm-up of %lld steps was replayed", (long long)warmup);
+		f->meaning =
+			"warm-up and decay start again: the learning rate is not the planned one from here on";
 		return true;
 	}
 	if (!known || steps <= 0)
 		return false;
-	/* In a script's own unit (epochs, processes, …) the rate up to the previous checkpoint is the measure. */
-	if (!state_int(c->previous, FACT_STEP, &step_before) || step_before <= 0 || step <= step_before)
+	/* In a script's own unit (epochs, processes, …) the rate up to the previous checkpoint is
+	 * the measure. */
+	if (!state_int(c->previous, FACT_STEP, &step_before) || step_before <= 0 ||
+		step <= step_before)
 		return true;
 	double expected = (double)before / (double)step_before * (double)steps;
 	if (before == step_before && at - before != steps) {
 		schedule_finding(c, sink, FINDING_T102, at, before + steps,
-			findings_text(sink, "the schedule advanced by %lld over %lld steps", (long long)(at - before),
-				(long long)steps));
-	} else if (before != step_before && fabs((double)(at - before) - expected) > 1.5 && expected >= 4) {
-		struct finding *f = schedule_finding(c, sink, FINDING_T102, at - before, (int64_t)round(expected),
-			findings_text(sink, "the schedule advanced by %lld where its pace so far gives %lld",
+			findings_text(sink, "the schedule advanced by %lld over %lld steps",
+				(long long)(at - before), (long long)steps));
+	} else if (before != step_before && fabs((double)(at - before) - expected) > 1.5 &&
+		   expected >= 4) {
+		struct finding *f = schedule_finding(c, sink, FINDING_T102, at - before,
+			(int64_t)round(expected),
+			findings_text(sink,
+				"the schedule advanced by %lld where its pace so far gives %lld",
 				(long long)(at - before), (long long)round(expected)));
 		f->severity = SEVERITY_WARNING;
 	}
 	return true;
 }
 
-/* Whether a schedule may count in a unit that divides the step: batches, processes, or what is not known. */
+/* Whether a schedule may count in a unit that divides the step: batches, processes, or what is not
+ * known. */
 static bool steps_of_its_own(const struct state *s, int64_t step, int64_t at)
 {
 	/* accelerate advances a prepared schedule once per process. */
@@ -675,22 +752,24 @@ static bool steps_of_its_own(const struct state *s, int64_t step, int64_t at)
 	return !state_fact(s, FACT_ACCUMULATION) || known_factor(s, (double)step, (double)at);
 }
 
-/* Whether a schedule gave `used` last: any of them, since a script may have several for several optimizers. */
+/* Whether a schedule gave `used` last: any of them, since a script may have several for several
+ * optimizers. */
 static bool rate_given(const struct state *s, const struct fact *used)
 {
 	for (size_t i = 0; i < s->facts.count; i++) {
 		const struct fact *given = &s->facts.items[i];
 		double x, y;
-		if (given->key == FACT_SCHEDULE_LR && given->group == used->group && fact_to_double(given, &x) &&
-			fact_to_double(used, &y) && fabs(x - y) <= 1e-9 * (fabs(x) + fabs(y)))
+		if (given->key == FACT_SCHEDULE_LR && given->group == used->group &&
+			fact_to_double(given, &x) && fact_to_double(used, &y) &&
+			fabs(x - y) <= 1e-9 * (fabs(x) + fabs(y)))
 			return true;
 	}
 	return false;
 }
 
 /*
- * What the schedule gave last is what the optimizer uses, unless something wrote over it. Returns the number
- * of rates held against each other.
+ * What the schedule gave last is what the optimizer uses, unless something wrote over it. Returns
+ * the number of rates held against each other.
  */
 static uint64_t check_rates(struct audit_case *c, struct findings *sink)
 {
@@ -701,7 +780,9 @@ static uint64_t check_rates(struct audit_case *c, struct findings *sink)
 
 	for (size_t i = 0; i < s->facts.count; i++) {
 		const struct fact *used = &s->facts.items[i];
-		const struct fact *given = used->key == FACT_LR ? state_group_fact(s, FACT_SCHEDULE_LR, used->group) : NULL;
+		const struct fact *given =
+			used->key == FACT_LR ? state_group_fact(s, FACT_SCHEDULE_LR, used->group)
+					     : NULL;
 		if (!given || given->type == FACT_TEXT || used->type == FACT_TEXT)
 			continue;
 		rates++;
@@ -719,7 +800,8 @@ static uint64_t check_rates(struct audit_case *c, struct findings *sink)
 	fact_to_double(wanted, &x);
 	fact_to_double(odd, &y);
 	struct finding *f = finding_add(sink, FINDING_T103,
-		"the optimizer's learning rate is %s, the schedule's %s", number_text(sink, y), number_text(sink, x));
+		"the optimizer's learning rate is %s, the schedule's %s", number_text(sink, y),
+		number_text(sink, x));
 	f->severity = SEVERITY_WARNING;
 	place_fact(sink, f, s, odd);
 	f->observed = quantity_real(y);
@@ -743,15 +825,20 @@ static void check_unsaved(struct audit_case *c, struct findings *sink)
 
 	for (size_t i = 0; i < s->facts.count; i++) {
 		const struct fact *rate = &s->facts.items[i];
-		const struct fact *initial = rate->key == FACT_LR ? state_group_fact(s, FACT_INITIAL_LR, rate->group) : NULL;
+		const struct fact *initial =
+			rate->key == FACT_LR ? state_group_fact(s, FACT_INITIAL_LR, rate->group)
+					     : NULL;
 		double x, y;
 		if (!fact_to_double(initial, &x) || !fact_to_double(rate, &y) || x == y)
 			continue;
-		struct finding *f = finding_add(sink, FINDING_T101, "no learning rate schedule is saved, and one was in use: "
-			"the rate is %s, it scales %s", number_text(sink, y), number_text(sink, x));
+		struct finding *f = finding_add(sink, FINDING_T101,
+			"no learning rate schedule is saved, and one was in use: "
+			"the rate is %s, it scales %s",
+			number_text(sink, y), number_text(sink, x));
 		f->severity = SEVERITY_WARNING;
 		place_fact(sink, f, s, rate);
-		f->meaning = "the schedule starts again with its first step at a resume, unless the script sets it";
+		f->meaning =
+			"the schedule starts again with its first step at a resume, unless the script sets it";
 		return;
 	}
 }
@@ -765,8 +852,10 @@ static void run_schedule(struct audit_case *c, struct findings *sink, struct cov
 	const char *kind = state_fact_text(s, FACT_SCHEDULE);
 
 	if (!state_int(s, FACT_SCHEDULE_STEP, &at)) {
-		if (c->previous && state_fact(c->previous, FACT_SCHEDULE_STEP) && !(s->profile->parts && !s->single)) {
-			struct finding *f = finding_add(sink, FINDING_T101, "the learning rate schedule is no longer saved");
+		if (c->previous && state_fact(c->previous, FACT_SCHEDULE_STEP) &&
+			!(s->profile->parts && !s->single)) {
+			struct finding *f = finding_add(sink, FINDING_T101,
+				"the learning rate schedule is no longer saved");
 			place_file(sink, f, s, NO_FILE);
 		} else if (!promises(s, FILE_SCHEDULER)) {
 			check_unsaved(c, sink);
@@ -776,7 +865,8 @@ static void run_schedule(struct audit_case *c, struct findings *sink, struct cov
 	}
 	if (!state_int(s, FACT_STEP, &step)) {
 		bool compared = schedule_moves(c, sink, at, 0) || sink->of_code[FINDING_T101] > 0;
-		cover_ran(cover, name, subject, "values", compared, 1, "no step counter was recognised to hold it against");
+		cover_ran(cover, name, subject, "values", compared, 1,
+			"no step counter was recognised to hold it against");
 		return;
 	}
 	bool moved = schedule_moves(c, sink, at, step);
@@ -791,21 +881,27 @@ static void run_schedule(struct audit_case *c, struct findings *sink, struct cov
 	bool fits = at == step || as_updates || at == step + 1 || at + 1 == step;
 	if (known_unit && !fits && at == step * world) {
 		struct finding *f = schedule_finding(c, sink, FINDING_T102, at, step,
-			findings_text(sink, "the schedule is at %lld times the step, the number of processes", (long long)world));
+			findings_text(sink,
+				"the schedule is at %lld times the step, the number of processes",
+				(long long)world));
 		f->severity = SEVERITY_INFO;
-		f->cause = "accelerate advances a prepared schedule once per process; right where its horizon was scaled";
+		f->cause =
+			"accelerate advances a prepared schedule once per process; right where its horizon was scaled";
 	} else if (known_unit && !fits && !restarted) {
-		bool skipped = state_fact(s, FACT_SCALE) && at < step && (double)at >= 0.9 * (double)step;
+		bool skipped =
+			state_fact(s, FACT_SCALE) && at < step && (double)at >= 0.9 * (double)step;
 		struct finding *f = schedule_finding(c, sink, FINDING_T102, at, step,
-			findings_text(sink, "the schedule is at %lld, the trainer at step %lld", (long long)at, (long long)step));
+			findings_text(sink, "the schedule is at %lld, the trainer at step %lld",
+				(long long)at, (long long)step));
 		if (skipped)
 			f->severity = SEVERITY_INFO;
 		f->meaning = "the learning rate is not the one that this step should have";
-	} else if (!known_unit && !moved && !fits && !plateau && at != epoch && at != epoch + 1 && at > 0 &&
-		!steps_of_its_own(s, step, at)) {
+	} else if (!known_unit && !moved && !fits && !plateau && at != epoch && at != epoch + 1 &&
+		   at > 0 && !steps_of_its_own(s, step, at)) {
 		struct finding *f = schedule_finding(c, sink, FINDING_T102, at, step,
-			findings_text(sink, "the schedule is at %lld: neither the step (%lld) nor the epoch", (long long)at,
-				(long long)step));
+			findings_text(sink,
+				"the schedule is at %lld: neither the step (%lld) nor the epoch",
+				(long long)at, (long long)step));
 		f->severity = SEVERITY_WARNING;
 	}
 	uint64_t rates = check_rates(c, sink);
@@ -818,7 +914,8 @@ const struct rule rule_schedule = {
 	.run = run_schedule,
 };
 
-/* ---- loss scaler ------------------------------------------------------------------------------ */
+/* ---- loss scaler ------------------------------------------------------------------------------
+ */
 
 static bool config_is_true(const struct state *s, const char *name)
 {
@@ -840,9 +937,11 @@ static void run_scaler(struct audit_case *c, struct findings *sink, struct cover
 	bool had = c->previous && state_real(c->previous, FACT_SCALE, &before);
 
 	if (!has && (had || config_is_true(s, ".fp16"))) {
-		struct finding *f = finding_add(sink, FINDING_T107, "the run uses fp16 and no loss scaler is saved");
+		struct finding *f = finding_add(
+			sink, FINDING_T107, "the run uses fp16 and no loss scaler is saved");
 		place_file(sink, f, s, NO_FILE);
-		f->meaning = "the scale starts at its default, the first updates overflow and are skipped, the schedule lags";
+		f->meaning =
+			"the scale starts at its default, the first updates overflow and are skipped, the schedule lags";
 		cover_not_checked(cover, name, subject, "there is none");
 		return;
 	}
@@ -853,11 +952,13 @@ static void run_scaler(struct audit_case *c, struct findings *sink, struct cover
 	int64_t steps = 0, interval, before_tracker = 0;
 	if (c->previous)
 		state_int(c->previous, FACT_SCALE_TRACKER, &before_tracker);
-	/* The scale doubles once in growth_interval steps without overflow, and that many steps have not passed. */
+	/* The scale doubles once in growth_interval steps without overflow, and that many steps
+	 * have not passed. */
 	if (had && scale > before && case_steps_between(c, &steps) && steps > 0 &&
 		state_int(s, FACT_SCALE_INTERVAL, &interval) && interval > 0 &&
 		log2(scale / before) > (double)(steps + before_tracker) / (double)interval + 1e-9) {
-		struct finding *f = finding_add(sink, FINDING_T107, "the loss scale rose from %s to %s, faster than it can grow: it was made anew",
+		struct finding *f = finding_add(sink, FINDING_T107,
+			"the loss scale rose from %s to %s, faster than it can grow: it was made anew",
 			number_text(sink, before), number_text(sink, scale));
 		place_fact(sink, f, s, state_fact(s, FACT_SCALE));
 		f->observed = quantity_real(scale);
@@ -872,11 +973,13 @@ const struct rule rule_scaler = {
 	.run = run_scaler,
 };
 
-/* ---- weights ---------------------------------------------------------------------------------- */
+/* ---- weights ----------------------------------------------------------------------------------
+ */
 
 /*
- * A file all of whose weights are those of the previous checkpoint, while the others changed: a shard of an
- * earlier save. Frozen layers may fill a file as well, so this needs an optimizer that trains every weight.
+ * A file all of whose weights are those of the previous checkpoint, while the others changed: a
+ * shard of an earlier save. Frozen layers may fill a file as well, so this needs an optimizer that
+ * trains every weight.
  */
 static void check_stale_shards(struct audit_case *c, struct findings *sink, int64_t steps)
 {
@@ -901,7 +1004,8 @@ static void check_stale_shards(struct audit_case *c, struct findings *sink, int6
 			continue;
 		struct finding *f = finding_add(sink, FINDING_I105,
 			"the %llu weights in %s are those of %lld steps earlier, while the others changed",
-			(unsigned long long)w.same, findings_escaped(sink, slice_of(s->files.items[i].path)), (long long)steps);
+			(unsigned long long)w.same,
+			findings_escaped(sink, slice_of(s->files.items[i].path)), (long long)steps);
 		place_file(sink, f, s, i);
 		f->place.step_first = f->place.step_last = case_step(c);
 		f->observed = quantity_count((int64_t)w.same);
@@ -912,7 +1016,8 @@ static void check_stale_shards(struct audit_case *c, struct findings *sink, int6
 
 static void run_tensors_change(struct audit_case *c, struct findings *sink, struct coverage *cover)
 {
-	static const char *const name = "weights-change", *const subject = "weights since the previous checkpoint";
+	static const char *const name = "weights-change",
+				 *const subject = "weights since the previous checkpoint";
 	struct tensor_changes w;
 	int64_t steps;
 
@@ -921,12 +1026,14 @@ static void run_tensors_change(struct audit_case *c, struct findings *sink, stru
 		return;
 	}
 	if (w.both == 0 || !case_steps_between(c, &steps)) {
-		cover_not_checked(cover, name, subject, "%s", w.both ? "the steps between the two are not known"
-			: "no weight is in both");
+		cover_not_checked(cover, name, subject, "%s",
+			w.both ? "the steps between the two are not known"
+			       : "no weight is in both");
 		return;
 	}
 	if (w.known > 0 && w.same == w.known && steps > 0) {
-		struct finding *f = finding_add(sink, FINDING_T115, "all %llu weights are what they were %lld steps earlier",
+		struct finding *f = finding_add(sink, FINDING_T115,
+			"all %llu weights are what they were %lld steps earlier",
 			(unsigned long long)w.known, (long long)steps);
 		place_file(sink, f, c->current, NO_FILE);
 		f->place.step_last = case_step(c);
@@ -935,7 +1042,8 @@ static void run_tensors_change(struct audit_case *c, struct findings *sink, stru
 		f->unit = "identical weights";
 		f->meaning = "a stale copy of the model was saved, or training did not update it";
 	} else if (w.different && steps == 0) {
-		struct finding *f = finding_add(sink, FINDING_T115, "%llu of %llu weights differ at the same step",
+		struct finding *f = finding_add(sink, FINDING_T115,
+			"%llu of %llu weights differ at the same step",
 			(unsigned long long)(w.known - w.same), (unsigned long long)w.known);
 		place_file(sink, f, c->current, w.different->file);
 		f->place.path = findings_escaped(sink, slice_of(w.different->name));
@@ -943,7 +1051,9 @@ static void run_tensors_change(struct audit_case *c, struct findings *sink, stru
 	if (w.same > 0 && w.same < w.known && steps > 0)
 		check_stale_shards(c, sink, steps);
 	cover_ran(cover, name, subject, "weights", w.known, w.both,
-		w.known < w.both ? "the others are stored without a checksum and were not read, or changed their type" : NULL);
+		w.known < w.both
+			? "the others are stored without a checksum and were not read, or changed their type"
+			: NULL);
 }
 
 const struct rule rule_tensors_change = {
@@ -955,7 +1065,8 @@ const struct rule rule_tensors_change = {
 
 static void run_tensor_types(struct audit_case *c, struct findings *sink, struct coverage *cover)
 {
-	static const char *const name = "weight-types", *const subject = "types and shapes of weights";
+	static const char *const name = "weight-types", *const subject =
+								"types and shapes of weights";
 	struct tensor_changes w;
 
 	if (!tensors_compare(c->previous, TENSOR_WEIGHT, c->current, TENSOR_WEIGHT, &w)) {
@@ -967,17 +1078,19 @@ static void run_tensor_types(struct audit_case *c, struct findings *sink, struct
 		return;
 	}
 	if (w.retyped > 0) {
-		struct finding *f = finding_add(sink, FINDING_T111, "%llu of %llu weights changed their type from %s to %s",
-			(unsigned long long)w.retyped, (unsigned long long)w.both, dtype_rows[w.was->dtype].name,
-			dtype_rows[w.odd->dtype].name);
+		struct finding *f = finding_add(sink, FINDING_T111,
+			"%llu of %llu weights changed their type from %s to %s",
+			(unsigned long long)w.retyped, (unsigned long long)w.both,
+			dtype_rows[w.was->dtype].name, dtype_rows[w.odd->dtype].name);
 		place_file(sink, f, c->current, w.odd->file);
 		f->place.path = findings_escaped(sink, slice_of(w.odd->name));
 		f->observed = quantity_text(dtype_rows[w.odd->dtype].name);
 		f->expected = quantity_text(dtype_rows[w.was->dtype].name);
 	}
 	if (w.reshaped > 0) {
-		struct finding *f = finding_add(sink, FINDING_T110, "%llu of %llu weights changed their shape",
-			(unsigned long long)w.reshaped, (unsigned long long)w.both);
+		struct finding *f =
+			finding_add(sink, FINDING_T110, "%llu of %llu weights changed their shape",
+				(unsigned long long)w.reshaped, (unsigned long long)w.both);
 		f->severity = SEVERITY_WARNING;
 		place_file(sink, f, c->current, w.odd->file);
 		f->place.path = findings_escaped(sink, slice_of(w.odd->name));
@@ -992,9 +1105,11 @@ const struct rule rule_tensor_types = {
 	.run = run_tensor_types,
 };
 
-/* ---- shapes ----------------------------------------------------------------------------------- */
+/* ---- shapes -----------------------------------------------------------------------------------
+ */
 
-static const struct fact *config_int(const struct state *s, const char *const *names, int64_t *value)
+static const struct fact *config_int(
+	const struct state *s, const char *const *names, int64_t *value)
 {
 	for (; *names; names++) {
 		for (size_t i = 0; i < s->facts.count; i++) {
@@ -1014,19 +1129,22 @@ static const struct fact *config_int(const struct state *s, const char *const *n
 static bool has_weight_named(const struct state *s, const char *part)
 {
 	for (size_t i = 0; i < s->tensors.count; i++)
-		if (s->tensors.items[i].role == TENSOR_WEIGHT && strstr(s->tensors.items[i].name, part))
+		if (s->tensors.items[i].role == TENSOR_WEIGHT &&
+			strstr(s->tensors.items[i].name, part))
 			return true;
 	return false;
 }
 
 /*
- * A feed-forward width that is not 4 x hidden: BLOOM's 104B run trained a 58B model for weeks because one
- * variable kept its old value. Gated layers have other ratios and are told by their weights' names.
+ * A feed-forward width that is not 4 x hidden: BLOOM's 104B run trained a 58B model for weeks
+ * because one variable kept its old value. Gated layers have other ratios and are told by their
+ * weights' names.
  */
 static void run_shapes(struct audit_case *c, struct findings *sink, struct coverage *cover)
 {
 	static const char *const hidden_names[] = {"hidden_size", "n_embd", "d_model", NULL};
-	static const char *const inner_names[] = {"ffn_hidden_size", "intermediate_size", "n_inner", "d_ff", "ffn_dim", NULL};
+	static const char *const inner_names[] = {
+		"ffn_hidden_size", "intermediate_size", "n_inner", "d_ff", "ffn_dim", NULL};
 	struct state *s = c->current;
 	int64_t hidden, inner;
 	const struct fact *f = config_int(s, inner_names, &inner);
@@ -1037,7 +1155,8 @@ static void run_shapes(struct audit_case *c, struct findings *sink, struct cover
 	}
 	if (inner != 4 * hidden && !has_weight_named(s, "gate") && !has_weight_named(s, ".w3.")) {
 		struct finding *found = finding_add(sink, FINDING_T110,
-			"the feed-forward width is %s x the hidden size, usual is 4", number_text(sink, (double)inner / (double)hidden));
+			"the feed-forward width is %s x the hidden size, usual is 4",
+			number_text(sink, (double)inner / (double)hidden));
 		place_fact(sink, found, s, f);
 		found->observed = quantity_count(inner);
 		found->expected = quantity_count(4 * hidden);
@@ -1052,7 +1171,8 @@ const struct rule rule_shapes = {
 	.run = run_shapes,
 };
 
-/* ---- averaged weights ------------------------------------------------------------------------- */
+/* ---- averaged weights -------------------------------------------------------------------------
+ */
 
 static uint64_t count_role(const struct state *s, enum tensor_role role)
 {
@@ -1063,7 +1183,8 @@ static uint64_t count_role(const struct state *s, enum tensor_role role)
 	return count;
 }
 
-static void averages_finding(struct audit_case *c, struct findings *sink, const char *message, uint64_t count)
+static void averages_finding(
+	struct audit_case *c, struct findings *sink, const char *message, uint64_t count)
 {
 	struct finding *f = finding_add(sink, FINDING_T112, "%s", message);
 
@@ -1084,7 +1205,8 @@ static void run_averages(struct audit_case *c, struct findings *sink, struct cov
 
 	if (now == 0) {
 		if (before > 0)
-			averages_finding(c, sink, "the averaged weights (EMA) are no longer saved", 0);
+			averages_finding(
+				c, sink, "the averaged weights (EMA) are no longer saved", 0);
 		cover_ran(cover, name, subject, "tensors", 0, 0, NULL);
 		return;
 	}
@@ -1096,14 +1218,17 @@ static void run_averages(struct audit_case *c, struct findings *sink, struct cov
 	bool waiting = false;
 	if (known > 0 && live.same == known && c->previous) {
 		/* Averages that were the live weights before as well have not begun yet. */
-		if (!tensors_compare(c->previous, TENSOR_EMA, c->previous, TENSOR_WEIGHT, &average)) {
+		if (!tensors_compare(
+			    c->previous, TENSOR_EMA, c->previous, TENSOR_WEIGHT, &average)) {
 			sink->lost++;
 			return;
 		}
 		waiting = average.known > 0 && average.same == average.known;
 	}
 	if (known > 0 && live.same == known && !waiting)
-		averages_finding(c, sink, "the averaged weights (EMA) are the live weights: they started again just now", known);
+		averages_finding(c, sink,
+			"the averaged weights (EMA) are the live weights: they started again just now",
+			known);
 	if (c->previous && case_steps_between(c, &steps) && steps > 0) {
 		if (!tensors_compare(c->previous, TENSOR_WEIGHT, s, TENSOR_WEIGHT, &live) ||
 			!tensors_compare(c->previous, TENSOR_EMA, s, TENSOR_EMA, &average)) {
@@ -1111,11 +1236,14 @@ static void run_averages(struct audit_case *c, struct findings *sink, struct cov
 			return;
 		}
 		if (average.known > 0 && average.same == average.known && live.same < live.known)
-			averages_finding(c, sink, findings_text(sink,
-				"the averaged weights (EMA) did not move over %lld steps, while the live ones did",
-				(long long)steps), average.same);
+			averages_finding(c, sink,
+				findings_text(sink,
+					"the averaged weights (EMA) did not move over %lld steps, while the live ones did",
+					(long long)steps),
+				average.same);
 	}
-	cover_ran(cover, name, subject, "tensors", known, now, known < now ? "the others could not be compared" : NULL);
+	cover_ran(cover, name, subject, "tensors", known, now,
+		known < now ? "the others could not be compared" : NULL);
 }
 
 const struct rule rule_averages = {

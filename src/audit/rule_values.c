@@ -29,7 +29,8 @@ static bool is_judged(const struct state_tensor *t)
 /* The storage of a tensor that is all of it and whose values were looked at, or NULL. */
 static const struct state_storage *values_of(const struct state *s, const struct state_tensor *t)
 {
-	if (!is_judged(t) || !t->whole || t->storage == NO_FILE || !s->storages.items[t->storage].valued)
+	if (!is_judged(t) || !t->whole || t->storage == NO_FILE ||
+		!s->storages.items[t->storage].valued)
 		return NULL;
 	return &s->storages.items[t->storage];
 }
@@ -52,14 +53,18 @@ static void run_values(struct audit_case *c, struct findings *sink, struct cover
 			bad += v->negative_infinities;
 		struct finding *f = NULL;
 		if (bad > 0) {
-			f = finding_add(sink, FINDING_I109, "%llu of %llu values are NaN or infinite in %s",
-				(unsigned long long)bad, (unsigned long long)t->numel, findings_escaped(sink, slice_of(t->name)));
+			f = finding_add(sink, FINDING_I109,
+				"%llu of %llu values are NaN or infinite in %s",
+				(unsigned long long)bad, (unsigned long long)t->numel,
+				findings_escaped(sink, slice_of(t->name)));
 			f->observed = quantity_count((int64_t)bad);
 			f->expected = quantity_count(0);
 			f->unit = "values";
 		} else if (t->role == TENSOR_WEIGHT && v->largest > ABSURD) {
-			f = finding_add(sink, FINDING_I110, "a value of %s in %s: no training leaves such a weight",
-				number_text(sink, v->largest), findings_escaped(sink, slice_of(t->name)));
+			f = finding_add(sink, FINDING_I110,
+				"a value of %s in %s: no training leaves such a weight",
+				number_text(sink, v->largest),
+				findings_escaped(sink, slice_of(t->name)));
 			f->severity = SEVERITY_ERROR;
 			f->observed = quantity_real(v->largest);
 			f->cause = "a flipped bit in an exponent gives such values";
@@ -72,8 +77,11 @@ static void run_values(struct audit_case *c, struct findings *sink, struct cover
 	if (judged == 0)
 		cover_ran(cover, "values", "values of weights and moments", "tensors", 0, 0, NULL);
 	else
-		cover_ran(cover, "values", "values of weights and moments", "tensors", looked, judged,
-			looked < judged ? "the others are views, or of types that are not looked into" : NULL);
+		cover_ran(cover, "values", "values of weights and moments", "tensors", looked,
+			judged,
+			looked < judged
+				? "the others are views, or of types that are not looked into"
+				: NULL);
 }
 
 const struct rule rule_values = {
@@ -83,11 +91,13 @@ const struct rule rule_values = {
 	.run = run_values,
 };
 
-static void jump_finding(struct audit_case *c, struct findings *sink, const struct state_tensor *t, double before,
-	double after)
+static void jump_finding(struct audit_case *c, struct findings *sink, const struct state_tensor *t,
+	double before, double after)
 {
-	struct finding *f = finding_add(sink, FINDING_I110, "the largest value in %s went from %s to %s",
-		findings_escaped(sink, slice_of(t->name)), number_text(sink, before), number_text(sink, after));
+	struct finding *f =
+		finding_add(sink, FINDING_I110, "the largest value in %s went from %s to %s",
+			findings_escaped(sink, slice_of(t->name)), number_text(sink, before),
+			number_text(sink, after));
 
 	place_file(sink, f, c->current, t->file);
 	f->place.path = findings_escaped(sink, slice_of(t->name));
@@ -98,7 +108,8 @@ static void jump_finding(struct audit_case *c, struct findings *sink, const stru
 
 static void run_values_change(struct audit_case *c, struct findings *sink, struct coverage *cover)
 {
-	static const char *const name = "values-change", *const subject = "values since the previous checkpoint";
+	static const char *const name = "values-change",
+				 *const subject = "values since the previous checkpoint";
 	struct tensor_pairs pairs;
 	uint64_t compared = 0;
 
@@ -113,16 +124,20 @@ static void run_values_change(struct audit_case *c, struct findings *sink, struc
 		if (!x || !y)
 			continue;
 		compared++;
-		if (x->largest > 0 && y->largest > x->largest * IMPLAUSIBLE_GROWTH && y->largest <= ABSURD)
+		if (x->largest > 0 && y->largest > x->largest * IMPLAUSIBLE_GROWTH &&
+			y->largest <= ABSURD)
 			jump_finding(c, sink, b, x->largest, y->largest);
 		else if (x->largest > 0 && y->largest == 0 && b->numel > 1)
 			jump_finding(c, sink, b, x->largest, 0);
 	}
 	if (pairs.list.count > 0 && compared == 0)
-		cover_not_checked(cover, name, subject, "the previous one's bytes were not read: its stored checksums were enough");
+		cover_not_checked(cover, name, subject,
+			"the previous one's bytes were not read: its stored checksums were enough");
 	else
 		cover_ran(cover, name, subject, "tensors", compared, pairs.list.count,
-			compared < pairs.list.count ? "the others are views, or of types that are not looked into" : NULL);
+			compared < pairs.list.count
+				? "the others are views, or of types that are not looked into"
+				: NULL);
 	tensor_pairs_release(&pairs);
 }
 

@@ -7,7 +7,7 @@ bool verdict_fails(const struct finding *f, enum severity failing)
 {
 	if (failing == SEVERITY_OK)
 		failing = SEVERITY_ERROR;
-	return f->severity >= failing && !f->not_ready;
+	return f->severity >= failing && !f->not_ready && !f->accepted;
 }
 
 /*
@@ -48,7 +48,8 @@ static const struct finding *not_ready_finding(const struct findings *findings)
 	return best;
 }
 
-/* What was required and did not run in full, the first in the order of the requirements; or NULL.
+/* What was required and did not run as required, the first in the order of the requirements; or
+ * NULL.
  */
 static const char *missing_text(const struct verdict_case *c)
 {
@@ -56,19 +57,21 @@ static const char *missing_text(const struct verdict_case *c)
 		bool seen = false;
 		for (size_t j = 0; j < c->coverage->list.count; j++) {
 			const struct cover *cover = &c->coverage->list.items[j];
-			if (strcmp(cover->rule, c->required[i]) != 0)
+			if (strcmp(cover->rule, c->required[i].rule) != 0)
 				continue;
 			seen = true;
-			if (cover->status == COVER_RAN)
+			if (cover->status == COVER_RAN ||
+				(cover->status == COVER_PARTLY && c->required[i].some))
 				continue;
-			return findings_text(c->findings, "required but %s: %s (%s)",
+			return findings_text(c->findings, "required but %s: %s (%s: %s)",
 				cover->status == COVER_PARTLY ? "only partly checked"
 							      : "not checked",
-				cover->subject, cover->reason ? cover->reason : "incomplete");
+				cover->subject, cover->rule,
+				cover->reason ? cover->reason : "incomplete");
 		}
 		if (!seen)
 			return findings_text(
-				c->findings, "required but not checked: %s", c->required[i]);
+				c->findings, "required but not checked: %s", c->required[i].rule);
 	}
 	return NULL;
 }

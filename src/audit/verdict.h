@@ -22,6 +22,11 @@ enum exit_status {
 	EXIT_STATUS_FAILED = 5,    /* our failure: memory, output, a bug */
 };
 
+struct requirement {
+	const char *rule;
+	bool some; /* partly is enough; else in full */
+};
+
 /*
  * What a verdict is made from. Zeroed, with the two sinks set, it asks for the plain case: errors
  * fail, nothing is required. Texts are borrowed.
@@ -33,8 +38,8 @@ struct verdict_case {
 	/* From this severity on findings fail; SEVERITY_OK (zero) stands for the default, ERROR. */
 	enum severity failing;
 
-	/* Rules that must have run in full. A rule that left no coverage at all did not run. */
-	const char *const *required;
+	/* Rules that must have run. One that left no coverage at all did not run. */
+	const struct requirement *required;
 	size_t required_count;
 
 	/* What could not be looked at (an error, not a finding), or NULL. */
@@ -60,7 +65,9 @@ struct verdict {
 /* Sorts the findings; the outcome does not depend on the order in which they were added. */
 struct verdict verdict_of(const struct verdict_case *c);
 
-/* Whether a finding fails at this severity (SEVERITY_OK: the default). Unfinished writing does not.
+/*
+ * Whether a finding fails at this severity (SEVERITY_OK: the default). Unfinished writing does not,
+ * and neither does what a policy accepts.
  */
 bool verdict_fails(const struct finding *f, enum severity failing);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An arena: many small objects that die together. It fails softly: when memory or its own limit runs
- * out, allocation returns NULL and the arena stays usable.
+ * An arena: many small objects that die together. It fails softly: when memory or its own limit
+ * runs out, allocation returns NULL and the arena stays usable.
  */
 #ifndef BASE_ARENA_H
 #define BASE_ARENA_H
@@ -37,8 +37,9 @@ char *arena_strdup(struct arena *a, struct slice text);
 char *arena_printf(struct arena *a, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /*
- * Ask for huge pages where a new block is large enough: a large document fills hundreds of megabytes, and
- * half of the time would go into their page faults. The arena does so by itself. The kernel may say no.
+ * Ask for huge pages where a new block is large enough: a large document fills hundreds of
+ * megabytes, and half of the time would go into their page faults. The arena does so by itself. The
+ * kernel may say no.
  */
 void arena_prefer_huge_pages(void *block, size_t size);
 

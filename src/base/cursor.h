@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A sticky view over bytes already in hand. A read past the end fails, every later read fails too and
- * yields zero, so that a parser reads a whole record and then asks cursor_ok() once.
+ * A sticky view over bytes already in hand. A read past the end fails, every later read fails too
+ * and yields zero, so that a parser reads a whole record and then asks cursor_ok() once.
  */
 #ifndef BASE_CURSOR_H
 #define BASE_CURSOR_H

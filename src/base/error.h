@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Errors: "we could not look". One fixed-size record, no allocation; the first error wins and callers
- * above may prefix it. A defect of the checkpoint is a finding, not an error (finding/finding.h).
+ * Errors: "we could not look". One fixed-size record, no allocation; the first error wins and
+ * callers above may prefix it. A defect of the checkpoint is a finding, not an error
+ * (finding/finding.h).
  */
 #ifndef BASE_ERROR_H
 #define BASE_ERROR_H
@@ -39,10 +40,10 @@ int fail_wrap(struct error *e, const char *format, ...) __attribute__((format(pr
 const char *status_name(int status);
 
 /* A bug of ours: say where and stop. Only for states that no input can reach. */
-#define BUG(text) \
-	do { \
-		fprintf(stderr, "reprise: bug: %s:%d: %s\n", __FILE__, __LINE__, (text)); \
-		abort(); \
+#define BUG(text)                                                                                  \
+	do {                                                                                       \
+		fprintf(stderr, "reprise: bug: %s:%d: %s\n", __FILE__, __LINE__, (text));          \
+		abort();                                                                           \
 	} while (0)
 
 #endif

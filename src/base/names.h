@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A set of names with fast look-up. It holds pointers to slices that their owners keep: make the name an
- * owner's first member, and what is found can be cast back to the owner. 8 bytes a slot, on the heap.
+ * A set of names with fast look-up. It holds pointers to slices that their owners keep: make the
+ * name an owner's first member, and what is found can be cast back to the owner. 8 bytes a slot, on
+ * the heap.
  */
 #ifndef BASE_NAMES_H
 #define BASE_NAMES_H
@@ -12,7 +13,7 @@
 #include "base/slice.h"
 
 struct names {
-	struct slice **slots; /* NULL: free */
+	struct slice **slots;   /* NULL: free */
 	size_t count, capacity; /* capacity is a power of two, or 0 */
 	uint64_t seed;
 };
@@ -23,8 +24,8 @@ void names_init(struct names *set);
 void names_release(struct names *set);
 
 /*
- * Add a name that lives at least as long as the set. What stands under that name from then on: `name`
- * itself, or the equal one that was there before; NULL when memory ran out.
+ * Add a name that lives at least as long as the set. What stands under that name from then on:
+ * `name` itself, or the equal one that was there before; NULL when memory ran out.
  */
 struct slice *names_add(struct names *set, struct slice *name);
 

@@ -38,7 +38,7 @@ static inline bool slice_starts(struct slice a, struct slice prefix)
 static inline bool slice_ends(struct slice a, struct slice suffix)
 {
 	return a.n >= suffix.n &&
-		(suffix.n == 0 || memcmp(a.p + (a.n - suffix.n), suffix.p, suffix.n) == 0);
+	       (suffix.n == 0 || memcmp(a.p + (a.n - suffix.n), suffix.p, suffix.n) == 0);
 }
 
 /* Order of bytes, the shorter first where one is the other's prefix. */

@@ -31,7 +31,8 @@ int source_open(struct source *s, int dirfd, const char *path, struct error *e)
 	struct stat st;
 
 	*s = (struct source){.fd = -1, .name = path};
-	/* O_NONBLOCK: opening a named pipe must not wait for a writer. It changes nothing for files. */
+	/* O_NONBLOCK: opening a named pipe must not wait for a writer. It changes nothing for
+	 * files. */
 	int fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (fd < 0)
 		return fail_os(e, errno, "cannot open");
@@ -65,8 +66,8 @@ void source_close(struct source *s)
 	s->fd = -1;
 }
 
-int source_read_some(
-	const struct source *s, uint64_t offset, void *buffer, size_t n, size_t *got, struct error *e)
+int source_read_some(const struct source *s, uint64_t offset, void *buffer, size_t n, size_t *got,
+	struct error *e)
 {
 	*got = 0;
 	if (n == 0 || offset >= s->size)
@@ -98,8 +99,9 @@ int source_read(const struct source *s, uint64_t offset, void *buffer, size_t n,
 	size_t got;
 
 	if (!range_inside(offset, n, s->size))
-		return fail(e, RP_E_FORMAT, offset, "%zu bytes expected at offset %llu, the file has %llu",
-			n, (unsigned long long)offset, (unsigned long long)s->size);
+		return fail(e, RP_E_FORMAT, offset,
+			"%zu bytes expected at offset %llu, the file has %llu", n,
+			(unsigned long long)offset, (unsigned long long)s->size);
 	return source_read_some(s, offset, buffer, n, &got, e);
 }
 

@@ -14,8 +14,8 @@
 #include "base/error.h"
 
 struct source {
-	int fd;            /* -1: the bytes are in memory */
-	const char *name;  /* as shown in errors; borrowed */
+	int fd;           /* -1: the bytes are in memory */
+	const char *name; /* as shown in errors; borrowed */
 	const uint8_t *bytes;
 	uint64_t size;
 	uint64_t inode, device;
@@ -34,8 +34,8 @@ void source_close(struct source *s);
 int source_read(const struct source *s, uint64_t offset, void *buffer, size_t n, struct error *e);
 
 /* Read up to `n` bytes at `offset` (fewer at the end of the file); `*got` says how many. */
-int source_read_some(
-	const struct source *s, uint64_t offset, void *buffer, size_t n, size_t *got, struct error *e);
+int source_read_some(const struct source *s, uint64_t offset, void *buffer, size_t n, size_t *got,
+	struct error *e);
 
 /* RP_E_CHANGED when the file's size or time is no longer what it was at source_open(). */
 int source_check(const struct source *s, struct error *e);

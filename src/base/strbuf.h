@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A growing text buffer with a cap from birth. It is sticky: once memory or the cap runs out, `failed`
- * stays set and appends do nothing, so that callers check once at the end.
+ * A growing text buffer with a cap from birth. It is sticky: once memory or the cap runs out,
+ * `failed` stays set and appends do nothing, so that callers check once at the end.
  */
 #ifndef BASE_STRBUF_H
 #define BASE_STRBUF_H

@@ -50,6 +50,28 @@ size_t text_utf8_next(struct slice text, uint32_t *point)
 	return length;
 }
 
+size_t text_utf8_put(char *out, uint32_t point)
+{
+	if (point < 0x80) {
+		out[0] = (char)point;
+		return 1;
+	}
+	size_t n = point < 0x800 ? 2 : point < 0x10000 ? 3 : 4;
+	for (size_t i = n - 1; i > 0; i--, point >>= 6)
+		out[i] = (char)(0x80 | (point & 0x3f));
+	out[0] = (char)((n == 2 ? 0xc0 : n == 3 ? 0xe0 : 0xf0) | point);
+	return n;
+}
+
+int text_hex_digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	if (c >= 'a' && c <= 'f')
+		return c - 'a' + 10;
+	return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
 bool text_is_utf8(struct slice text)
 {
 	uint32_t point;

@@ -55,6 +55,15 @@ bool text_parse_double(struct slice text, double *out);
  */
 size_t text_utf8_next(struct slice text, uint32_t *point);
 
+/*
+ * Write a code point's UTF-8, up to four bytes, and return their number. Surrogates are coded like
+ * all others, as Python's "surrogatepass" has it: checkpoints do hold lone ones.
+ */
+size_t text_utf8_put(char *out, uint32_t point);
+
+/* The value of a hexadecimal digit, or -1. */
+int text_hex_digit(char c);
+
 /* Whether `text` is whole UTF-8 without surrogates. */
 bool text_is_utf8(struct slice text);
 

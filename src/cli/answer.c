@@ -49,7 +49,8 @@ static bool write_stdout(const struct strbuf *out)
 int answer_write(struct strbuf *out, int status)
 {
 	if (out->failed) {
-		fputs("reprise: the answer is longer than memory or --limit text-bytes allows\n", stderr);
+		fputs("reprise: the answer is longer than memory or --limit text-bytes allows\n",
+			stderr);
 		status = EXIT_STATUS_FAILED;
 	} else if (!write_stdout(out)) {
 		status = EXIT_STATUS_FAILED;
@@ -89,7 +90,8 @@ static bool wants_color(enum when when)
 
 	if (when != WHEN_AUTO)
 		return when == WHEN_ALWAYS;
-	return isatty(STDOUT_FILENO) && !(no_color && *no_color) && !(terminal && strcmp(terminal, "dumb") == 0);
+	return isatty(STDOUT_FILENO) && !(no_color && *no_color) &&
+	       !(terminal && strcmp(terminal, "dumb") == 0);
 }
 
 struct render_options answer_style(const struct options *o)
@@ -127,8 +129,8 @@ void answer_open_json(struct json_writer *w, struct strbuf *out, const char *com
 	json_text(w, command);
 }
 
-static int write_json_error(const struct options *o, const char *kind, const char *path, const char *text,
-	uint64_t offset, int status)
+static int write_json_error(const struct options *o, const char *kind, const char *path,
+	const char *text, uint64_t offset, int status)
 {
 	struct json_writer w;
 	struct strbuf out;
@@ -177,7 +179,7 @@ void answer_complain(const char *path, const struct error *e)
 	strbuf_release(&b);
 }
 
-static int status_of(const struct error *e)
+int answer_status(const struct error *e)
 {
 	switch (e->status) {
 	case RP_E_ARGUMENT:
@@ -193,7 +195,8 @@ static int status_of(const struct error *e)
 int answer_error(const struct options *o, const char *path, const struct error *e)
 {
 	answer_complain(path, e);
-	return write_json_error(o, status_name(e->status), path, e->text, e->offset, status_of(e));
+	return write_json_error(
+		o, status_name(e->status), path, e->text, e->offset, answer_status(e));
 }
 
 int answer_usage(const struct options *o, const char *complaint)

@@ -16,22 +16,26 @@
 void answer_init(struct strbuf *out, const struct options *o);
 
 /*
- * Write a text to stdout and release it. Returns `status`, or EXIT_STATUS_FAILED when it could not be
- * written (said on stderr, but for a pipe whose reader has gone) or had no room in memory.
+ * Write a text to stdout and release it. Returns `status`, or EXIT_STATUS_FAILED when it could not
+ * be written (said on stderr, but for a pipe whose reader has gone) or had no room in memory.
  */
 int answer_write(struct strbuf *out, int status);
 
 /* Write what is there so far, if it is long, and go on. False when writing failed. */
 bool answer_flush(struct strbuf *out, bool all);
 
-/* Render a finished report as asked for and write it; returns its exit status. The report is released. */
+/* Render a finished report as asked for and write it; returns its exit status. The report is
+ * released. */
 int answer_report(const struct options *o, struct report *r);
 
 /*
- * Say why nothing could be answered: "reprise: PATH: sentence (offset N)" on stderr, and where JSON is
- * asked for a document on stdout. `path` may be NULL. Returns the exit status.
+ * Say why nothing could be answered: "reprise: PATH: sentence (offset N)" on stderr, and where JSON
+ * is asked for a document on stdout. `path` may be NULL. Returns the exit status.
  */
 int answer_error(const struct options *o, const char *path, const struct error *e);
+
+/* The exit status that an error comes to. */
+int answer_status(const struct error *e);
 
 /* The line on stderr alone, for one file of many. */
 void answer_complain(const char *path, const struct error *e);

@@ -12,7 +12,8 @@ int cmd_explain(const struct options *o)
 
 	answer_init(&out, o);
 	strbuf_init(&complaint, COMPLAINT_MAX);
-	int status = explain_words(o->operands, (size_t)o->operand_count, o->json, &style, &out, &complaint);
+	int status = explain_words(
+		o->operands, (size_t)o->operand_count, o->json, &style, &out, &complaint);
 	if (status == EXIT_STATUS_USAGE) {
 		status = answer_usage(o, strbuf_text(&complaint));
 		strbuf_release(&out);

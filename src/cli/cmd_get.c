@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The values whose path matches, in one file or in every file below a folder, and whether they agree. On a
- * terminal the columns are aligned; elsewhere TABs part them, so that cut and awk can take them.
+ * The values whose path matches, in one file or in every file below a folder, and whether they
+ * agree. On a terminal the columns are aligned; elsewhere TABs part them, so that cut and awk can
+ * take them.
  */
 #include <stdlib.h>
 
@@ -9,16 +10,17 @@
 #include "cli/inside.h"
 #include "report/page.h"
 
-#define CELL_MAX 48u    /* columns that a value or file may take before the others move */
-#define GROUPS_MAX 64u  /* different values that are counted apart */
+#define CELL_MAX 48u   /* columns that a value or file may take before the others move */
+#define GROUPS_MAX 64u /* different values that are counted apart */
 #define GROUPS_SHOWN 10u
-#define JSON_DEPTH 12u  /* of values in each other; what is deeper is a text */
+#define JSON_DEPTH 12u      /* of values in each other; what is deeper is a text */
 #define JSON_VALUES 100000u /* of one match */
 #define JSON_MAX ((size_t)16 << 20)
 #define LINE_MAX ((size_t)1 << 20)
 
 /* Whole values, since programs read them; one that is longer ends with an ellipsis. */
-static const struct print_style print_style_line = {.bytes = 65536, .text_bytes = 65536, .depth = 32};
+static const struct print_style print_style_line = {
+	.bytes = 65536, .text_bytes = 65536, .depth = 32};
 
 struct match {
 	const char *value, *path;
@@ -31,7 +33,7 @@ struct group {
 	const char *value;
 	size_t matches, files;
 	size_t last_file, first_file; /* indices */
-	size_t order; /* of first occurrence */
+	size_t order;                 /* of first occurrence */
 };
 
 struct get {
@@ -44,14 +46,16 @@ struct get {
 	bool names_differ;
 	ARRAY(struct match) matches;
 	ARRAY(struct group) groups;
-	bool many; /* more groups than are counted */
-	bool hidden; /* some value is shown by its shape or its beginning: equal looks prove nothing */
+	bool many;   /* more groups than are counted */
+	bool hidden; /* some value is shown by its shape or its beginning: equal looks prove nothing
+		      */
 	bool truncated, failed;
 };
 
 /* Values --------------------------------------------------------------------------------------- */
 
-static void json_value(struct json_writer *w, const struct get *g, struct val v, unsigned depth, size_t *budget);
+static void json_value(
+	struct json_writer *w, const struct get *g, struct val v, unsigned depth, size_t *budget);
 
 static void json_printed(struct json_writer *w, const struct get *g, struct val v)
 {
@@ -66,7 +70,8 @@ static void json_printed(struct json_writer *w, const struct get *g, struct val 
 	strbuf_release(&b);
 }
 
-static void json_container(struct json_writer *w, const struct get *g, struct val v, unsigned depth, size_t *budget)
+static void json_container(
+	struct json_writer *w, const struct get *g, struct val v, unsigned depth, size_t *budget)
 {
 	bool dict = val_is_dict(v);
 	struct strbuf name;
@@ -95,7 +100,8 @@ static void json_container(struct json_writer *w, const struct get *g, struct va
 	strbuf_release(&name);
 }
 
-/* A small tensor is its elements in C order, one without dimensions is a number; a large one is null. */
+/* A small tensor is its elements in C order, one without dimensions is a number; a large one is
+ * null. */
 static void json_tensor(struct json_writer *w, const struct get *g, const struct tensor *t)
 {
 	double v[PRINT_TENSOR_ELEMENTS];
@@ -105,7 +111,8 @@ static void json_tensor(struct json_writer *w, const struct get *g, const struct
 
 	bool readable = t->numel > 0 && t->numel <= PRINT_TENSOR_ELEMENTS;
 	for (uint64_t i = 0; readable && i < t->numel; i++) {
-		integer = integer && tensor_read_i64(&g->file->document, t, i, &whole[i], NULL) == RP_OK;
+		integer = integer &&
+			  tensor_read_i64(&g->file->document, t, i, &whole[i], NULL) == RP_OK;
 		readable = tensor_read_double(&g->file->document, t, i, &v[i], NULL) == RP_OK;
 	}
 	if (!readable) {
@@ -126,7 +133,8 @@ static void json_tensor(struct json_writer *w, const struct get *g, const struct
 		json_close_array(w);
 }
 
-static void json_value(struct json_writer *w, const struct get *g, struct val v, unsigned depth, size_t *budget)
+static void json_value(
+	struct json_writer *w, const struct get *g, struct val v, unsigned depth, size_t *budget)
 {
 	*budget -= *budget > 0;
 	switch ((enum val_kind)v.kind) {
@@ -197,7 +205,8 @@ static bool show_tensor(void *context, const struct tensor *t, struct strbuf *b)
 static const char *text_match(struct get *g, struct val v)
 {
 	const struct options *o = g->in->options;
-	struct print_style style = g->in->terminal && !o->verbose ? print_style_short : print_style_line;
+	struct print_style style =
+		g->in->terminal && !o->verbose ? print_style_short : print_style_line;
 	struct strbuf b;
 	bool whole = true;
 
@@ -232,8 +241,11 @@ static void count_match(struct get *g, const struct match *m)
 	}
 	struct group *group = array_push(&g->groups, GROUPS_MAX);
 	if (group)
-		*group = (struct group){
-			.value = m->value, .matches = 1, .files = 1, .last_file = m->file, .first_file = m->file,
+		*group = (struct group){.value = m->value,
+			.matches = 1,
+			.files = 1,
+			.last_file = m->file,
+			.first_file = m->file,
 			.order = g->groups.count};
 	g->many = g->many || !group;
 }
@@ -377,7 +389,8 @@ static void add_reserve(const struct get *g, struct strbuf *out)
 	strbuf_add_char(out, '\n');
 }
 
-static void add_group(const struct get *g, const struct group *group, const char *indent, struct strbuf *out)
+static void add_group(
+	const struct get *g, const struct group *group, const char *indent, struct strbuf *out)
 {
 	strbuf_add_text(out, indent);
 	add_short(out, group->value);
@@ -385,15 +398,16 @@ static void add_group(const struct get *g, const struct group *group, const char
 	add_counted(out, group->matches, "time", "times");
 	strbuf_add_text(out, " in ");
 	if (group->files == 1 && !g->in->listing.single)
-		text_add_escaped(out, slice_of(g->in->files.items[group->first_file].shown), SIZE_MAX);
+		text_add_escaped(
+			out, slice_of(g->in->files.items[group->first_file].shown), SIZE_MAX);
 	else
 		add_counted(out, group->files, "file", "files");
 	strbuf_add_char(out, '\n');
 }
 
 /*
- * "1501 in 512 of 512 files (2 values each)". Where values differ, how often each occurs, if they are few
- * enough to say something: not one for each match.
+ * "1501 in 512 of 512 files (2 values each)". Where values differ, how often each occurs, if they
+ * are few enough to say something: not one for each match.
  */
 static void add_values(struct get *g, struct strbuf *out)
 {
@@ -403,7 +417,8 @@ static void add_values(struct get *g, struct strbuf *out)
 		add_short(out, g->groups.items[0].value);
 		add_files(g, out);
 		if (g->most == g->least && g->most > 1)
-			strbuf_printf(out, g->files > 1 ? " (%zu values each)" : " (%zu values)", g->most);
+			strbuf_printf(out, g->files > 1 ? " (%zu values each)" : " (%zu values)",
+				g->most);
 		else if (g->most > 1)
 			strbuf_printf(out, " (%zu values)", n);
 		add_reserve(g, out);
@@ -459,8 +474,8 @@ static void add_path(struct get *g, const struct match *run, size_t count, struc
 }
 
 /*
- * Values of different names say nothing of each other: each path is held against the same one of the
- * other files. Sorts the matches, which were shown before.
+ * Values of different names say nothing of each other: each path is held against the same one of
+ * the other files. Sorts the matches, which were shown before.
  */
 static void add_paths(struct get *g, struct strbuf *out)
 {
@@ -570,7 +585,9 @@ int cmd_get(const struct options *o)
 	if (inside_open(&in, o, &e) < 0)
 		status = answer_error(o, o->operands[0], &e);
 	else if (inside_parse(&in, o->operands[1], &g.path, &status))
-		status = inside_each(&in, visit_file, &g, &e) < 0 ? answer_error(o, o->operands[0], &e) : answer(&g);
+		status = inside_each(&in, visit_file, &g, &e) < 0
+				 ? answer_error(o, o->operands[0], &e)
+				 : answer(&g);
 	array_release(&g.matches);
 	array_release(&g.groups);
 	inside_close(&in);

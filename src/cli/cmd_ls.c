@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The parts of what is inside a file, or the files of a folder. Where PATH matches one value its parts are
- * listed, where it matches several those are.
+ * The parts of what is inside a file, or the files of a folder. Where PATH matches one value its
+ * parts are listed, where it matches several those are.
  */
 #include <stdlib.h>
 
@@ -9,7 +9,7 @@
 #include "cli/inside.h"
 #include "report/page.h"
 
-#define CELL_MAX 60u    /* columns that a path or kind may take before the others move */
+#define CELL_MAX 60u /* columns that a path or kind may take before the others move */
 #define VALUE_MAX 4096u
 #define ROW_MAX 16384u
 
@@ -68,7 +68,8 @@ static bool bytes_of(struct ls *ls, struct val v, uint64_t *bytes)
 	ls->bytes = 0;
 	ls->part++;
 	if (v.kind == VAL_TENSOR) {
-		if (__builtin_mul_overflow(v.tensor->numel, dtype_size((enum dtype)v.tensor->dtype), bytes))
+		if (__builtin_mul_overflow(
+			    v.tensor->numel, dtype_size((enum dtype)v.tensor->dtype), bytes))
 			*bytes = UINT64_MAX;
 		return true;
 	}
@@ -108,8 +109,8 @@ static bool print_value(struct ls *ls, struct val v, struct strbuf *b)
 	return true;
 }
 
-static const char *json_of_part(struct ls *ls, struct val v, const char *path, const char *value, bool has_bytes,
-	uint64_t bytes)
+static const char *json_of_part(struct ls *ls, struct val v, const char *path, const char *value,
+	bool has_bytes, uint64_t bytes)
 {
 	struct json_writer w;
 	struct strbuf b;
@@ -169,7 +170,8 @@ static void add_row(struct ls *ls, struct val v, const char *path)
 	strbuf_release(&b);
 }
 
-static const char *keep_path(struct ls *ls, const struct path_step *steps, size_t count, const struct path_step *last)
+static const char *keep_path(
+	struct ls *ls, const struct path_step *steps, size_t count, const struct path_step *last)
 {
 	struct strbuf b;
 
@@ -291,7 +293,9 @@ static bool visit_file(void *context, struct inside_file *f)
 	}
 	strbuf_init(&b, VALUE_MAX);
 	text_add_bytes(&b, f->listed->size);
-	*r = (struct row){.cells = {[COLUMN_FILE] = f->listed->path, [COLUMN_BYTES] = inside_keep(ls->in, &b)}};
+	*r = (struct row){
+		.cells = {
+			[COLUMN_FILE] = f->listed->path, [COLUMN_BYTES] = inside_keep(ls->in, &b)}};
 	r->cells[COLUMN_KIND] = f->container ? f->container->name : "-";
 	strbuf_clear(&b);
 	if (f->state == INSIDE_READ)
@@ -327,7 +331,8 @@ static void add_text(const struct ls *ls, struct strbuf *out)
 			if (widths[c] == 0 && !text)
 				continue;
 			/* Bytes stand to the right. */
-			unsigned left = text && c == COLUMN_BYTES ? widths[c] - page_columns(text) : 0;
+			unsigned left =
+				text && c == COLUMN_BYTES ? widths[c] - page_columns(text) : 0;
 			if (text) {
 				if (start + left > 0)
 					page_pad(&line, start + left);
@@ -393,7 +398,8 @@ int cmd_ls(const struct options *o)
 	} else if (!ls.has_path || inside_parse(&in, o->operands[1], &ls.path, &status)) {
 		bool parts = ls.has_path || in.listing.single;
 		/* A folder of foreign files has a list all the same. */
-		if (inside_each(&in, parts ? visit_parts : visit_file, &ls, &e) < 0 && (parts || in.files.count == 0))
+		if (inside_each(&in, parts ? visit_parts : visit_file, &ls, &e) < 0 &&
+			(parts || in.files.count == 0))
 			status = answer_error(o, o->operands[0], &e);
 		else
 			status = answer(&ls);

@@ -9,7 +9,7 @@
 #include "base/text.h"
 
 #define COMPLAINT_MAX 4096u
-#define SUGGEST_FILES 16u /* looked at for a suggestion */
+#define SUGGEST_FILES 16u  /* looked at for a suggestion */
 #define SUGGEST_KEYS 4096u /* of one value */
 
 static int name_files(struct inside *in, struct error *e)
@@ -22,13 +22,16 @@ static int name_files(struct inside *in, struct error *e)
 		const struct listed *listed = &l->files.items[i];
 		struct inside_file *f = array_push(&in->files, SIZE_MAX);
 		if (!f)
-			return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for a list of files");
+			return fail(
+				e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for a list of files");
 		f->listed = listed;
 		f->path = l->single ? root
-			: arena_printf(&in->arena, "%s%s%s", root, root[n - 1] == '/' ? "" : "/", listed->path);
+				    : arena_printf(&in->arena, "%s%s%s", root,
+					      root[n - 1] == '/' ? "" : "/", listed->path);
 		f->shown = l->single ? root : listed->path;
 		if (!f->path)
-			return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for a list of files");
+			return fail(
+				e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for a list of files");
 	}
 	return RP_OK;
 }
@@ -40,8 +43,10 @@ int inside_open(struct inside *in, const struct options *o, struct error *e)
 	*in = (struct inside){.options = o, .terminal = isatty(STDOUT_FILENO)};
 	arena_init(&in->arena, limits->memory < SIZE_MAX ? (size_t)limits->memory : SIZE_MAX);
 	if (*o->operands[0] == '\0')
-		return fail(e, RP_E_ARGUMENT, ERROR_NO_OFFSET, "the path of the checkpoint is empty");
-	int status = listing_open(&in->listing, o->operands[0], (unsigned)limits->dir_depth, limits, e);
+		return fail(
+			e, RP_E_ARGUMENT, ERROR_NO_OFFSET, "the path of the checkpoint is empty");
+	int status =
+		listing_open(&in->listing, o->operands[0], (unsigned)limits->dir_depth, limits, e);
 	return status == RP_OK ? name_files(in, e) : status;
 }
 
@@ -65,15 +70,17 @@ static const struct finding *first_error(const struct findings *sink)
 }
 
 /*
- * Say it. What a damaged file holds may be less than was saved; what would run on loading is a warning
- * to the reader, and all is there.
+ * Say it. What a damaged file holds may be less than was saved; what would run on loading is a
+ * warning to the reader, and all is there.
  */
-static void complain_error(struct inside *in, const struct inside_file *f, const struct finding *found)
+static void complain_error(
+	struct inside *in, const struct inside_file *f, const struct finding *found)
 {
 	struct error e = ERROR_INIT;
 	const char *message = *found->message ? found->message : finding_rows[found->code].summary;
 
-	fail(&e, RP_E_FORMAT, found->place.offset == PLACE_NO_OFFSET ? ERROR_NO_OFFSET : found->place.offset,
+	fail(&e, RP_E_FORMAT,
+		found->place.offset == PLACE_NO_OFFSET ? ERROR_NO_OFFSET : found->place.offset,
 		"%s", message);
 	answer_complain(f->path, &e);
 	in->unreadable += finding_rows[found->code].word != VERDICT_UNSAFE;
@@ -82,8 +89,9 @@ static void complain_error(struct inside *in, const struct inside_file *f, const
 /* What files of checkpoints are called. */
 static bool has_checkpoint_name(const char *name)
 {
-	static const struct slice endings[] = {{".pt", 3}, {".pth", 4}, {".bin", 4}, {".ckpt", 5}, {".pkl", 4},
-		{".pickle", 7}, {".safetensors", 12}, {".json", 5}, {".tar", 4}, {".distcp", 7}};
+	static const struct slice endings[] = {{".pt", 3}, {".pth", 4}, {".bin", 4}, {".ckpt", 5},
+		{".pkl", 4}, {".pickle", 7}, {".safetensors", 12}, {".json", 5}, {".tar", 4},
+		{".distcp", 7}};
 
 	for (size_t i = 0; i < sizeof endings / sizeof *endings; i++)
 		if (slice_ends(slice_of(name), endings[i]))
@@ -92,11 +100,12 @@ static bool has_checkpoint_name(const char *name)
 }
 
 /*
- * Whether a file that could not be decoded never was part of a checkpoint: of a format that is not read, an
- * empty file that says something by being there (_SUCCESS, .lock), a log or a template that begins with
- * a bracket as JSON does, a file that went since the folder was read.
+ * Whether a file that could not be decoded never was part of a checkpoint: of a format that is not
+ * read, an empty file that says something by being there (_SUCCESS, .lock), a log or a template
+ * that begins with a bracket as JSON does, a file that went since the folder was read.
  */
-static bool is_foreign(const struct inside *in, const struct inside_file *f, const struct findings *sink)
+static bool is_foreign(
+	const struct inside *in, const struct inside_file *f, const struct findings *sink)
 {
 	struct error ignored = ERROR_INIT;
 	struct source source;
@@ -128,7 +137,8 @@ static void add_remedy(struct error *e, const struct findings *sink)
 	}
 }
 
-static bool visit_file(struct inside *in, struct inside_file *f, inside_visit_fn *visit, void *context)
+static bool visit_file(
+	struct inside *in, struct inside_file *f, inside_visit_fn *visit, void *context)
 {
 	struct findings sink;
 
@@ -168,8 +178,8 @@ static void complain_skipped(struct inside *in)
 	if (n == 0)
 		return;
 	fail(&said, RP_E_LIMIT, ERROR_NO_OFFSET,
-		"%zu folder%s in it cannot be read, or lie%s deeper than --limit dir-depth=N allows", n,
-		n == 1 ? "" : "s", n == 1 ? "s" : "");
+		"%zu folder%s in it cannot be read, or lie%s deeper than --limit dir-depth=N allows",
+		n, n == 1 ? "" : "s", n == 1 ? "s" : "");
 	answer_complain(in->listing.root, &said);
 	in->unreadable += n;
 }
@@ -190,7 +200,8 @@ int inside_each(struct inside *in, inside_visit_fn *visit, void *context, struct
 	}
 	if (in->unreadable > 0)
 		return fail(e, RP_E_NOT_FOUND, ERROR_NO_OFFSET, "none of its files can be read");
-	return fail(e, RP_E_NOT_FOUND, ERROR_NO_OFFSET, "holds no file of a format that reprise reads");
+	return fail(
+		e, RP_E_NOT_FOUND, ERROR_NO_OFFSET, "holds no file of a format that reprise reads");
 }
 
 bool inside_parse(struct inside *in, const char *text, struct path *path, int *status)
@@ -310,8 +321,10 @@ static bool suggest_key(void *context, struct val v, const struct path_step *ste
 	return !n->found;
 }
 
-/* The last name anywhere; else a name like one of the path's, the last first, where what is before it leads. */
-static void suggest_in(const struct inside *in, const struct path *path, struct val root, struct near *n)
+/* The last name anywhere; else a name like one of the path's, the last first, where what is before
+ * it leads. */
+static void suggest_in(
+	const struct inside *in, const struct path *path, struct val root, struct near *n)
 {
 	const struct limits *limits = &in->options->verify.limits;
 	const struct path_segment *last = &path->segments[path->count - 1];
@@ -349,7 +362,8 @@ void inside_complain_no_match(struct inside *in, const struct path *path, const 
 	size_t looked = 0;
 
 	strbuf_init(&b, COMPLAINT_MAX);
-	for (size_t i = 0; path->count > 0 && i < in->files.count && looked < SUGGEST_FILES && !n.found; i++) {
+	for (size_t i = 0;
+		path->count > 0 && i < in->files.count && looked < SUGGEST_FILES && !n.found; i++) {
 		struct error ignored = ERROR_INIT;
 		struct findings sink;
 		struct document d;
@@ -357,14 +371,15 @@ void inside_complain_no_match(struct inside *in, const struct path *path, const 
 			continue;
 		looked++;
 		findings_init(&sink);
-		if (document_open(&d, in->listing.dirfd, in->files.items[i].listed->path, "", limits, &sink,
-			    &ignored) == RP_OK) {
+		if (document_open(&d, in->listing.dirfd, in->files.items[i].listed->path, "",
+			    limits, &sink, &ignored) == RP_OK) {
 			suggest_in(in, path, d.root, &n);
 			document_close(&d);
 		}
 		findings_release(&sink);
 	}
-	fail(&said, RP_E_NOT_FOUND, ERROR_NO_OFFSET, "nothing matches '%.100s'%.130s", text, strbuf_text(&b));
+	fail(&said, RP_E_NOT_FOUND, ERROR_NO_OFFSET, "nothing matches '%.100s'%.130s", text,
+		strbuf_text(&b));
 	answer_complain(in->listing.root, &said);
 	strbuf_release(&b);
 }

@@ -12,7 +12,7 @@
 
 enum inside_state {
 	INSIDE_READ,
-	INSIDE_FOREIGN,    /* of a format that is not read: no harm where it was not named */
+	INSIDE_FOREIGN, /* of a format that is not read: no harm where it was not named */
 	INSIDE_UNREADABLE,
 };
 
@@ -22,8 +22,8 @@ struct inside_file {
 	const char *shown; /* shorter: from there on */
 	enum inside_state state;
 	const struct container *container; /* where READ */
-	struct document document; /* open only within the visit, and where READ */
-	struct error error;       /* where not READ */
+	struct document document;          /* open only within the visit, and where READ */
+	struct error error;                /* where not READ */
 };
 
 struct inside {
@@ -41,25 +41,28 @@ int inside_open(struct inside *in, const struct options *o, struct error *e);
 void inside_close(struct inside *in);
 
 /*
- * Open one file after the other and visit it; what could not be read has been said on stderr. Visits
- * foreign files too. False ends it. Returns an error where the one file that was named is not readable,
- * and where there is nothing to read.
+ * Open one file after the other and visit it; what could not be read has been said on stderr.
+ * Visits foreign files too. False ends it. Returns an error where the one file that was named is
+ * not readable, and where there is nothing to read.
  */
 typedef bool inside_visit_fn(void *context, struct inside_file *f);
 int inside_each(struct inside *in, inside_visit_fn *visit, void *context, struct error *e);
 
-/* Parse the operand PATH; a complaint points at the column. False after having answered it: `*status`. */
+/* Parse the operand PATH; a complaint points at the column. False after having answered it:
+ * `*status`. */
 bool inside_parse(struct inside *in, const char *text, struct path *path, int *status);
 
 /*
- * Say that nothing matches, with what would: the same name elsewhere, or a name like it in the same place.
+ * Say that nothing matches, with what would: the same name elsewhere, or a name like it in the same
+ * place.
  */
 void inside_complain_no_match(struct inside *in, const struct path *path, const char *text);
 
 /* Say that limits cut the search short. */
 void inside_complain_truncated(void);
 
-/* A copy of a buffer that lives as long as `in`; "" when memory ran out, which is kept in in->failed. */
+/* A copy of a buffer that lives as long as `in`; "" when memory ran out, which is kept in
+ * in->failed. */
 const char *inside_keep(struct inside *in, const struct strbuf *b);
 
 /* "inputs" of a JSON document: the files that were or should have been read. */

@@ -12,13 +12,32 @@
 #define SHOWN_MAX 200u      /* bytes of an argument that a complaint shows */
 #define SETTLE_MAX 31536000 /* a year */
 #define THREADS_MAX 1024
-#define HELP_COLUMN 28      /* where the summaries of options begin */
+#define HELP_COLUMN 28 /* where the summaries of options begin */
 
-#define PATH_HELP \
-	"\n" \
+#define PATH_HELP                                                                                                  \
+	"\n"                                                                                                       \
 	"PATH is made of .name, [\"any text\"], [1] (index or integer key), * (any one part) and ** (any number\n" \
-	"of parts, none included); the first dot may be left out: optimizer.**.step, state[1][\"step\"].\n" \
+	"of parts, none included); the first dot may be left out: optimizer.**.step, state[1][\"step\"].\n"        \
 	"A name with dots of its own may be typed as it is: model.layers.0.weight.\n"
+
+#define GATE_HELP                                                                                               \
+	"\n"                                                                                                    \
+	"  [policy]\n"                                                                                          \
+	"  base = full\n"                                                                                       \
+	"  # the least severity that fails: info, warning or error\n"                                           \
+	"  fail = warning\n"                                                                                    \
+	"  # rules that must have looked at all there is, and rules that need not have run (names: --report)\n" \
+	"  require = rng-continues checksums\n"                                                                 \
+	"  optional = position-saved\n"                                                                         \
+	"  bytes = yes\n"                                                                                       \
+	"  [severity]\n"                                                                                        \
+	"  R101 = error\n"                                                                                      \
+	"  [accept]\n"                                                                                          \
+	"  # the finding is shown and does not fail; the date is the last day on which that holds\n"            \
+	"  I108 = we prune half-written saves by hand; until 2027-01-31\n"                                      \
+	"  [expect]\n"                                                                                          \
+	"  # a number or a range, else T110 is an error\n"                                                      \
+	"  parameters = 103900000\n"
 
 const struct command commands[COMMAND_COUNT] = {
 #define COMMAND(name, operands, summary, details, run) {#name, operands, summary, details, run},
@@ -30,19 +49,20 @@ const struct command commands[COMMAND_COUNT] = {
 
 #define OF(command) (1u << COMMAND_##command)
 #define OF_ALL ((1u << COMMAND_COUNT) - 1)
+#define OF_CHOOSING (OF(verify) | OF(gate))
 #define OF_JUDGING (OF(verify) | OF(compare))
 #define OF_READING (OF_ALL & ~OF(explain))
 
 struct option_row {
 	const char *name;
-	char letter;          /* 0: none */
+	char letter; /* 0: none */
 	bool repeatable;
 	const char *argument; /* what stands for it in the help, or NULL */
 	unsigned commands;    /* that it belongs to */
 	const char *summary;
 	/* Take the value (NULL where there is no argument). False where it makes no sense. */
 	bool (*take)(struct options *o, const char *value);
-	const char *wanted;   /* what a value must be, for complaints */
+	const char *wanted; /* what a value must be, for complaints */
 };
 
 static bool take_against(struct options *o, const char *value)
@@ -89,7 +109,25 @@ static bool take_limit(struct options *o, const char *value)
 	uint64_t n;
 
 	return equals && text_parse_u64(slice_of(equals + 1), UINT64_MAX, &n) && n > 0 &&
-		limits_set(&o->verify.limits, (struct slice){value, (size_t)(equals - value)}, n);
+	       limits_set(&o->verify.limits, (struct slice){value, (size_t)(equals - value)}, n);
+}
+
+static bool take_policy(struct options *o, const char *value)
+{
+	o->policy = value;
+	return *value != '\0';
+}
+
+static bool take_report(struct options *o, const char *value)
+{
+	o->report = value;
+	return *value != '\0';
+}
+
+static bool take_print_path(struct options *o, const char *value)
+{
+	(void)value;
+	return o->print_path = true;
 }
 
 static bool take_format(struct options *o, const char *value)
@@ -137,23 +175,36 @@ static bool take_version(struct options *o, const char *value)
 
 /* The one table: parsing, help and complaints come from it. */
 static const struct option_row rows[] = {
-	{"against", 0, false, "PREV", OF(verify), "the earlier checkpoint that CKPT should continue", take_against,
-		"a path"},
-	{"step", 0, false, "N", OF(verify), "judge the checkpoint of step N of a root", take_step,
+	{"against", 0, false, "PREV", OF_CHOOSING,
+		"the earlier checkpoint that CKPT should continue", take_against, "a path"},
+	{"step", 0, false, "N", OF_CHOOSING, "judge the checkpoint of step N of a root", take_step,
 		"a step: 0, 1, 2, ..."},
-	{"quick", 0, false, NULL, OF_JUDGING, "metadata only: read no tensor's bytes", take_quick, NULL},
-	{"settle", 0, false, "SECONDS", OF(verify), "unfinished and younger is \"not ready\", older is damaged (600)",
-		take_settle, "seconds, up to a year"},
-	{"threads", 'j', false, "N", OF_JUDGING, "reading threads (one per core); never changes the output",
-		take_threads, "a number from 1 to 1024"},
-	{"limit", 0, true, "NAME=VALUE", OF_READING, "bound what a file can make us do; see the names below",
-		take_limit, "NAME=VALUE"},
-	{"format", 0, false, "FORMAT", OF_ALL, "text (default) or json (schema reprise/1)", take_format,
-		"text or json"},
-	{"color", 0, false, "WHEN", OF_ALL, "auto (default), always or never; NO_COLOR is heeded", take_color,
-		"auto, always or never"},
-	{"quiet", 'q', false, NULL, OF_ALL, "the answer alone: the first line, the values", take_quiet, NULL},
-	{"verbose", 'v', false, NULL, OF_ALL, "what is fine too, and all details", take_verbose, NULL},
+	{"quick", 0, false, NULL, OF_JUDGING, "metadata only: read no tensor's bytes", take_quick,
+		NULL},
+	{"settle", 0, false, "SECONDS", OF_CHOOSING,
+		"unfinished and younger is \"not ready\", older is damaged (600)", take_settle,
+		"seconds, up to a year"},
+	{"threads", 'j', false, "N", OF_JUDGING | OF(gate),
+		"reading threads (one per core); never changes the output", take_threads,
+		"a number from 1 to 1024"},
+	{"policy", 0, false, "POLICY", OF(gate),
+		"quick, full (default), strict, or a file that says what to ask for", take_policy,
+		"quick, full, strict or a file"},
+	{"report", 0, false, "FILE", OF(gate),
+		"write the whole report to FILE as JSON, all of it or nothing", take_report,
+		"a file"},
+	{"print-path", 0, false, NULL, OF(gate),
+		"what passes: its path alone on stdout, the line on stderr", take_print_path, NULL},
+	{"limit", 0, true, "NAME=VALUE", OF_READING,
+		"bound what a file can make us do; see the names below", take_limit, "NAME=VALUE"},
+	{"format", 0, false, "FORMAT", OF_ALL, "text (default) or json (schema reprise/1)",
+		take_format, "text or json"},
+	{"color", 0, false, "WHEN", OF_ALL, "auto (default), always or never; NO_COLOR is heeded",
+		take_color, "auto, always or never"},
+	{"quiet", 'q', false, NULL, OF_ALL, "the answer alone: the first line, the values",
+		take_quiet, NULL},
+	{"verbose", 'v', false, NULL, OF_ALL, "what is fine too, and all details", take_verbose,
+		NULL},
 	{"help", 'h', true, NULL, OF_ALL, "this text", take_help, NULL},
 	{"version", 0, true, NULL, OF_ALL, "the version", take_version, NULL},
 };
@@ -198,7 +249,8 @@ static bool complain_unknown_option(struct strbuf *b, const char *element)
 	word[n] = '\0';
 	for (size_t i = 0; i < ROW_COUNT; i++) {
 		names[i] = rows[i].name;
-		/* Abbreviations are refused, since they change their meaning when options are added. */
+		/* Abbreviations are refused, since they change their meaning when options are
+		 * added. */
 		if (n > 0 && strncmp(word, names[i], n) == 0 && !nearest)
 			nearest = names[i];
 	}
@@ -230,7 +282,8 @@ static void complain_limit(struct strbuf *b, const char *value)
 	size_t n = strcspn(value, "="), count = 0;
 	struct limits ignored;
 
-	if (n < sizeof word && value[n] == '=' && !limits_set(&ignored, (struct slice){value, n}, 1)) {
+	if (n < sizeof word && value[n] == '=' &&
+		!limits_set(&ignored, (struct slice){value, n}, 1)) {
 		memcpy(word, value, n);
 		word[n] = '\0';
 		for (; count < limit_row_count && count < 32; count++)
@@ -282,7 +335,8 @@ static bool refuse(struct parsing *p, int why, const char *element)
 	const struct option_row *row = row_of(optopt);
 
 	if (why == ':' && row) {
-		strbuf_printf(p->complaint, "--%s wants %s, and nothing follows it", row->name, row->wanted);
+		strbuf_printf(p->complaint, "--%s wants %s, and nothing follows it", row->name,
+			row->wanted);
 		return false;
 	}
 	if (row && row->argument == NULL) {
@@ -308,7 +362,8 @@ static bool take_option(struct parsing *p, const struct option_row *row, const c
 
 	/* getopt_long takes abbreviations. */
 	if (strncmp(element, "--", 2) == 0 &&
-		(strncmp(element + 2, row->name, name) != 0 || (element[2 + name] != '\0' && element[2 + name] != '=')))
+		(strncmp(element + 2, row->name, name) != 0 ||
+			(element[2 + name] != '\0' && element[2 + name] != '=')))
 		return complain_unknown_option(p->complaint, element);
 	if (p->given[row - rows]++ && !row->repeatable) {
 		strbuf_printf(p->complaint, "--%s is given twice", row->name);
@@ -318,7 +373,8 @@ static bool take_option(struct parsing *p, const struct option_row *row, const c
 		}
 		return false;
 	}
-	return row->take(p->o, row->argument ? optarg : NULL) || complain_value(p->complaint, row, optarg);
+	return row->take(p->o, row->argument ? optarg : NULL) ||
+	       complain_value(p->complaint, row, optarg);
 }
 
 static bool take_operand(struct parsing *p, const char *word)
@@ -355,7 +411,8 @@ static bool check(struct parsing *p)
 	for (size_t i = 0; i < ROW_COUNT && o->command; i++) {
 		if (!p->given[i] || rows[i].commands & 1u << (o->command - commands))
 			continue;
-		strbuf_printf(p->complaint, "%s has no option --%s", o->command->name, rows[i].name);
+		strbuf_printf(
+			p->complaint, "%s has no option --%s", o->command->name, rows[i].name);
 		return false;
 	}
 	if (o->help || o->version)
@@ -378,12 +435,14 @@ static bool check(struct parsing *p)
 	return true;
 }
 
-/* Whether JSON is asked for, seen ahead, so that complaints about what stands before it are JSON too. */
+/* Whether JSON is asked for, seen ahead, so that complaints about what stands before it are JSON
+ * too. */
 static bool wants_json(int argc, char **argv)
 {
 	for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
 		if (strcmp(argv[i], "--format=json") == 0 ||
-			(strcmp(argv[i], "--format") == 0 && i + 1 < argc && strcmp(argv[i + 1], "json") == 0))
+			(strcmp(argv[i], "--format") == 0 && i + 1 < argc &&
+				strcmp(argv[i + 1], "json") == 0))
 			return true;
 	return false;
 }
@@ -391,7 +450,8 @@ static bool wants_json(int argc, char **argv)
 /* The table as getopt wants it. */
 static void fill_getopt(struct option *longs, char *shorts)
 {
-	/* '-': operands come in their place, whatever POSIXLY_CORRECT says; ':': we complain ourselves. */
+	/* '-': operands come in their place, whatever POSIXLY_CORRECT says; ':': we complain
+	 * ourselves. */
 	*shorts++ = '-';
 	*shorts++ = ':';
 	for (size_t i = 0; i < ROW_COUNT; i++) {
@@ -422,17 +482,23 @@ bool options_parse(
 	opterr = 0;
 	optind = 0;
 	while (ok && (c = getopt_long(argc, argv, shorts, longs, NULL)) != -1) {
-		/* The argument that the option stood in: the one before where its value is a whole one. */
-		bool apart = c != '?' && c != ':' && c != 1 && optarg && optind >= 2 && optarg == argv[optind - 1];
-		const char *element = optind > 0 && optind <= argc ? argv[optind - (apart ? 2 : 1)] : "";
+		/* The argument that the option stood in: the one before where its value is a whole
+		 * one. */
+		bool apart = c != '?' && c != ':' && c != 1 && optarg && optind >= 2 &&
+			     optarg == argv[optind - 1];
+		const char *element =
+			optind > 0 && optind <= argc ? argv[optind - (apart ? 2 : 1)] : "";
 		const struct option_row *row = row_of(c);
 		if (c == 1)
 			ok = take_operand(&p, optarg);
 		else if (row)
 			ok = take_option(&p, row, element);
 		else
-			ok = refuse(&p, c, optopt && optopt < ROW_VALUE && optind < argc && argv[optind][0] == '-' &&
-					!strchr(element, optopt) ? argv[optind] : element);
+			ok = refuse(&p, c,
+				optopt && optopt < ROW_VALUE && optind < argc &&
+						argv[optind][0] == '-' && !strchr(element, optopt)
+					? argv[optind]
+					: element);
 	}
 	while (ok && optind < argc)
 		ok = take_operand(&p, argv[optind++]);
@@ -466,8 +532,8 @@ static void help_limits(struct strbuf *b)
 {
 	strbuf_add_text(b, "\nLimits (--limit NAME=VALUE):\n");
 	for (size_t i = 0; i < limit_row_count; i++)
-		strbuf_printf(b, "  %-16s %12llu  %s\n", limit_rows[i].name, (unsigned long long)limit_rows[i].value,
-			limit_rows[i].text);
+		strbuf_printf(b, "  %-16s %12llu  %s\n", limit_rows[i].name,
+			(unsigned long long)limit_rows[i].value, limit_rows[i].text);
 }
 
 static void help_exit(struct strbuf *b)
@@ -480,15 +546,16 @@ static void help_exit(struct strbuf *b)
 		"  %d  undecided: unreadable, or something required was not checked\n"
 		"  %d  not ready: still being written, ask again\n"
 		"  %d  a failure of reprise: memory, output\n",
-		EXIT_STATUS_FINE, EXIT_STATUS_FINDINGS, EXIT_STATUS_USAGE, EXIT_STATUS_UNDECIDED, EXIT_STATUS_NOT_READY,
-		EXIT_STATUS_FAILED);
+		EXIT_STATUS_FINE, EXIT_STATUS_FINDINGS, EXIT_STATUS_USAGE, EXIT_STATUS_UNDECIDED,
+		EXIT_STATUS_NOT_READY, EXIT_STATUS_FAILED);
 }
 
 void options_help(const struct command *command, struct strbuf *b)
 {
 	if (!command) {
-		strbuf_add_text(b, "Usage: reprise COMMAND [OPTION...] ...\n"
-				   "Checkpoint and resume correctness, answered from the files.\n\nCommands:\n");
+		strbuf_add_text(b,
+			"Usage: reprise COMMAND [OPTION...] ...\n"
+			"Checkpoint and resume correctness, answered from the files.\n\nCommands:\n");
 		for (size_t i = 0; i < COMMAND_COUNT; i++) {
 			size_t start = b->n;
 			strbuf_printf(b, "  %s %s", commands[i].name, commands[i].operands);

@@ -38,15 +38,18 @@ struct options {
 	const struct command *command; /* NULL: none was named */
 	const char **operands;         /* operand_count of them, within the command's bounds */
 	int operand_count;
-	struct verify_options verify;  /* limits, against, step, quick, threads, settle */
+	struct verify_options verify; /* limits, against, step, quick, threads, settle */
+	const char *policy, *report;  /* of gate: as typed, or NULL */
+	bool print_path;
 	bool json, quiet, verbose, help, version;
 	enum when color;
 };
 
 /*
- * Parse the command line. False when it makes no sense: a sentence that shows the offending argument is
- * then in `complaint`, and o->json and o->command are set as far as they could be seen. `operands` must
- * have room for argc pointers. Arguments are shown, so they must outlive the options.
+ * Parse the command line. False when it makes no sense: a sentence that shows the offending
+ * argument is then in `complaint`, and o->json and o->command are set as far as they could be seen.
+ * `operands` must have room for argc pointers. Arguments are shown, so they must outlive the
+ * options.
  */
 bool options_parse(
 	struct options *o, int argc, char **argv, const char **operands, struct strbuf *complaint);

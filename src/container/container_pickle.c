@@ -9,8 +9,8 @@
 #include "container/torch.h"
 
 /*
- * Protocol 2 and later say PROTO and the number, and 4 and later a frame. Before that nothing but habit
- * tells: a file begins with a container and its memo slot, or with an instance of a class.
+ * Protocol 2 and later say PROTO and the number, and 4 and later a frame. Before that nothing but
+ * habit tells: a file begins with a container and its memo slot, or with an instance of a class.
  */
 static unsigned probe(const struct source *s, struct slice head)
 {
@@ -22,7 +22,8 @@ static unsigned probe(const struct source *s, struct slice head)
 		return protocol >= 4 && head.n > 2 && head.p[2] == '\x95' ? 24 : 15;
 	if (slice_starts(head, SLICE("}q")) || slice_starts(head, SLICE("]q")) ||
 		slice_starts(head, SLICE("(dp")) || slice_starts(head, SLICE("(lp")) ||
-		slice_starts(head, SLICE("ccopy_reg\n")) || slice_starts(head, SLICE("ccollections\n")))
+		slice_starts(head, SLICE("ccopy_reg\n")) ||
+		slice_starts(head, SLICE("ccollections\n")))
 		return 10;
 	return 0;
 }
@@ -34,8 +35,8 @@ static int read(struct document *d, struct findings *sink, struct error *e)
 
 	if (size > d->limits->pickle_bytes)
 		return fail(e, RP_E_LIMIT, ERROR_NO_OFFSET,
-			"a pickle of %llu bytes; the limit pickle-bytes is %llu", (unsigned long long)size,
-			(unsigned long long)d->limits->pickle_bytes);
+			"a pickle of %llu bytes; the limit pickle-bytes is %llu",
+			(unsigned long long)size, (unsigned long long)d->limits->pickle_bytes);
 	char *bytes = arena_alloc(&d->arena, (size_t)size);
 	if (!bytes)
 		return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for %llu bytes",
@@ -56,7 +57,8 @@ static int read(struct document *d, struct findings *sink, struct error *e)
 		d->pickle_protocol = p.protocol;
 		if (p.end < size) {
 			struct finding *f = finding_add(sink, FINDING_I104,
-				"%llu bytes follow the end of the pickle", (unsigned long long)(size - p.end));
+				"%llu bytes follow the end of the pickle",
+				(unsigned long long)(size - p.end));
 			f->severity = SEVERITY_WARNING;
 			finding_place(sink, f, d->name, (struct slice){0}, p.end);
 		}

@@ -11,8 +11,8 @@
 #define STORAGES_MAX ((size_t)UINT32_MAX)
 
 /*
- * A strided tensor is gathered from a copy of the stretch that it touches, if that is short or not much
- * longer than the tensor; else through a window.
+ * A strided tensor is gathered from a copy of the stretch that it touches, if that is short or not
+ * much longer than the tensor; else through a window.
  */
 #define STRETCH_SHORT 65536u
 #define STRETCH_FACTOR 8u
@@ -39,9 +39,17 @@ static const struct {
 	{0, {"\x1f\x8b", 2}, "gzip-compressed"},
 	{0, {"\x28\xb5\x2f\xfd", 4}, "Zstandard-compressed"},
 	{0, {"BZh", 3}, "bzip2-compressed"},
-	{0, {"\xfd" "7zXZ", 5}, "xz-compressed"},
+	{0,
+		{"\xfd"
+		 "7zXZ",
+			5},
+		"xz-compressed"},
 	{0, {"SQLite format 3", 15}, "an SQLite database"},
-	{0, {"\x7f" "ELF", 4}, "an ELF executable or library"},
+	{0,
+		{"\x7f"
+		 "ELF",
+			4},
+		"an ELF executable or library"},
 	{0, {"<!DOCTYPE", 9}, "an HTML page, perhaps the error page of a failed download"},
 	{0, {"<html", 5}, "an HTML page, perhaps the error page of a failed download"},
 };
@@ -105,8 +113,9 @@ static int check_placeholder(
 		what = "a Git LFS pointer, not the file that it stands for";
 		remedy = "fetch the file: git lfs pull";
 		sized = lfs_size(head, &promised);
-	} else if (head.n < HEAD_BYTES && (slice_starts(head, SLICE("/annex/objects/")) ||
-			slice_find(head, SLICE(".git/annex/objects/")) != SIZE_MAX)) {
+	} else if (head.n < HEAD_BYTES &&
+		   (slice_starts(head, SLICE("/annex/objects/")) ||
+			   slice_find(head, SLICE(".git/annex/objects/")) != SIZE_MAX)) {
 		what = "a git-annex pointer, not the file that it stands for";
 		remedy = "fetch the file: git annex get";
 		sized = annex_size(head, &promised);
@@ -187,7 +196,8 @@ static int decode(struct document *d, struct findings *sink, struct error *e)
 		if (what)
 			return fail(e, RP_E_UNSUPPORTED, ERROR_NO_OFFSET,
 				"not a format that reprise reads: %s", what);
-		return fail(e, RP_E_UNSUPPORTED, ERROR_NO_OFFSET, "not a format that reprise reads");
+		return fail(
+			e, RP_E_UNSUPPORTED, ERROR_NO_OFFSET, "not a format that reprise reads");
 	}
 	status = d->container->read(d, sink, e);
 	if (source_check(&d->source, &changed) == RP_E_CHANGED) {
@@ -364,8 +374,8 @@ static void swap_elements(uint8_t *p, uint64_t count, enum dtype dtype)
 }
 
 /*
- * Gather a strided tensor in C order. `window` holds the stretch [begin, begin + length) of the storage
- * and moves when an element lies outside it.
+ * Gather a strided tensor in C order. `window` holds the stretch [begin, begin + length) of the
+ * storage and moves when an element lies outside it.
  */
 static int gather(const struct document *d, const struct tensor *t, uint8_t *out, uint8_t *window,
 	size_t capacity, uint64_t begin, struct error *e)
@@ -379,7 +389,8 @@ static int gather(const struct document *d, const struct tensor *t, uint8_t *out
 			return fail(e, RP_E_FORMAT, ERROR_NO_OFFSET,
 				"an element lies outside its storage");
 		if (length == 0 || at < begin || at - begin > length - size) {
-			/* The first window starts where the caller said, the others at the element. */
+			/* The first window starts where the caller said, the others at the element.
+			 */
 			if (length > 0 || at < begin || at - begin > capacity - size)
 				begin = at;
 			uint64_t rest = t->storage->length - begin;
@@ -405,10 +416,11 @@ int tensor_read_bytes(const struct document *d, const struct tensor *t, uint8_t 
 		return fail(e, RP_E_NOT_FOUND, ERROR_NO_OFFSET, "a meta tensor has no bytes");
 	if (__builtin_mul_overflow(t->numel, size, &bytes) || bytes > max)
 		return fail(e, RP_E_LIMIT, ERROR_NO_OFFSET,
-			"a tensor of %llu elements does not fit %zu bytes", (unsigned long long)t->numel,
-			max);
+			"a tensor of %llu elements does not fit %zu bytes",
+			(unsigned long long)t->numel, max);
 	if (reach > t->storage->length && !t->storage->missing)
-		return fail(e, RP_E_FORMAT, ERROR_NO_OFFSET, "a tensor reaches outside its storage");
+		return fail(
+			e, RP_E_FORMAT, ERROR_NO_OFFSET, "a tensor reaches outside its storage");
 	if (bytes == 0)
 		return RP_OK;
 	if (tensor_is_contiguous(t)) {
@@ -417,7 +429,7 @@ int tensor_read_bytes(const struct document *d, const struct tensor *t, uint8_t 
 		/* A transposed matrix jumps through its whole stretch: read that at once. */
 		uint64_t begin = t->first * size, stretch = reach - begin;
 		bool whole = stretch <= STRETCH_SHORT ||
-			stretch <= size_mul((size_t)bytes, STRETCH_FACTOR);
+			     stretch <= size_mul((size_t)bytes, STRETCH_FACTOR);
 		size_t capacity = whole ? (size_t)stretch : WINDOW_BYTES;
 		uint8_t *window = malloc(capacity);
 		if (!window)

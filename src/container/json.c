@@ -127,13 +127,10 @@ static int32_t hex4(const uint8_t *p, const uint8_t *end)
 	if (end - p < 4)
 		return -1;
 	for (int i = 0; i < 4; i++) {
-		uint8_t b = p[i], letter = b | 0x20;
-		if (b >= '0' && b <= '9')
-			v = v * 16 + (b - '0');
-		else if (letter >= 'a' && letter <= 'f')
-			v = v * 16 + (letter - 'a' + 10);
-		else
+		int digit = text_hex_digit((char)p[i]);
+		if (digit < 0)
 			return -1;
+		v = v * 16 + digit;
 	}
 	return v;
 }
@@ -159,31 +156,6 @@ static char escaped(uint8_t b)
 	default:
 		return 0;
 	}
-}
-
-/* UTF-8 for any code point, surrogates included. */
-static size_t encode(char *out, uint32_t c)
-{
-	if (c < 0x80) {
-		out[0] = (char)c;
-		return 1;
-	}
-	if (c < 0x800) {
-		out[0] = (char)(0xc0 | c >> 6);
-		out[1] = (char)(0x80 | (c & 0x3f));
-		return 2;
-	}
-	if (c < 0x10000) {
-		out[0] = (char)(0xe0 | c >> 12);
-		out[1] = (char)(0x80 | (c >> 6 & 0x3f));
-		out[2] = (char)(0x80 | (c & 0x3f));
-		return 3;
-	}
-	out[0] = (char)(0xf0 | c >> 18);
-	out[1] = (char)(0x80 | (c >> 12 & 0x3f));
-	out[2] = (char)(0x80 | (c >> 6 & 0x3f));
-	out[3] = (char)(0x80 | (c & 0x3f));
-	return 4;
 }
 
 /* Resolve the escapes, known to be sound, between `raw` and `end`. That only makes them shorter. */
@@ -214,7 +186,7 @@ static int resolve(struct reader *r, const uint8_t *raw, const uint8_t *end, str
 				raw += 6;
 			}
 		}
-		n += encode(text + n, c);
+		n += text_utf8_put(text + n, c);
 	}
 	*out = val_text((struct slice){text, n});
 	return RP_OK;

@@ -36,7 +36,7 @@ struct op {
 };
 
 static const struct op ops[256] = {
-#define OPCODE(byte, name, protocol, argument, pops, pushes) \
+#define OPCODE(byte, name, protocol, argument, pops, pushes)                                       \
 	[byte] = {argument, pops, pushes, protocol},
 #include "container/pickle_ops.def"
 #undef OPCODE
@@ -412,15 +412,6 @@ static struct slice trimmed(struct slice s)
 	return s;
 }
 
-static int hex_value(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 /* `n` hexadecimal digits at text.p + at. */
 static bool hex_digits(struct slice text, size_t at, size_t n, uint32_t *out)
 {
@@ -428,26 +419,12 @@ static bool hex_digits(struct slice text, size_t at, size_t n, uint32_t *out)
 	if (n > text.n - at)
 		return false;
 	for (size_t i = 0; i < n; i++) {
-		int digit = hex_value(text.p[at + i]);
+		int digit = text_hex_digit(text.p[at + i]);
 		if (digit < 0)
 			return false;
 		*out = *out << 4 | (uint32_t)digit;
 	}
 	return true;
-}
-
-/* Surrogates are coded like everything else. */
-static size_t put_utf8(char *out, uint32_t c)
-{
-	if (c < 0x80) {
-		out[0] = (char)c;
-		return 1;
-	}
-	size_t n = c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
-	for (size_t i = n - 1; i > 0; i--, c >>= 6)
-		out[i] = (char)(0x80 | (c & 0x3f));
-	out[0] = (char)((n == 2 ? 0xc0 : n == 3 ? 0xe0 : 0xf0) | c);
-	return n;
 }
 
 /* The line of UNICODE: Latin-1 with \uXXXX and \UXXXXXXXX; any other backslash is itself. */
@@ -476,7 +453,7 @@ static int read_unicode(struct decoder *d, struct slice line, struct val *out)
 			}
 			i += digits;
 		}
-		n += put_utf8(text + n, c);
+		n += text_utf8_put(text + n, c);
 	}
 	if (n > UINT32_MAX)
 		return trouble(d, RP_E_LIMIT, "holds %zu bytes of text", n);
@@ -797,7 +774,7 @@ static int make_object(
 		callable.klass->called = true;
 		watched = callable.klass->watched && !pickle_is_idle(callable.klass, args);
 	} else if (callable.kind != VAL_OBJECT && callable.kind != VAL_PERSISTENT &&
-	           callable.kind != VAL_TENSOR) {
+		   callable.kind != VAL_TENSOR) {
 		return malformed(d, "calls a value of type %s", val_kind_name(callable.kind));
 	}
 	struct object *o = arena_new(d->arena, struct object);
@@ -872,7 +849,7 @@ static int make_container(
 		return RP_OK;
 	struct val from = args->kids[0];
 	bool fits = kind == VAL_DICT ? from.kind == VAL_DICT
-	                             : val_is_container(from) && from.kind != VAL_DICT;
+				     : val_is_container(from) && from.kind != VAL_DICT;
 	return fits ? remake_node(d, kind, from.node, out) : RP_OK;
 }
 
@@ -889,7 +866,7 @@ static int reconstruct(struct decoder *d, const struct node *args, struct val *o
 	base = args->kids[1];
 	state = args->kids[2];
 	bool plain = val_is_class(base, "__builtin__", "object") ||
-	             val_is_class(base, "builtins", "object");
+		     val_is_class(base, "builtins", "object");
 	if (!plain && state.kind != VAL_LIST && state.kind != VAL_DICT) {
 		int status = make_node(d, VAL_TUPLE, &state, 1, &tuple);
 		if (status < 0)
@@ -938,7 +915,7 @@ static int make(struct decoder *d, enum makes makes, const struct node *args, st
 			return RP_OK;
 		status = make_node(d, VAL_TUPLE, args->kids + 1, args->count - 1, &rest);
 		return status < 0 ? status
-		                  : make_object(d, args->kids[0], rest, (struct val){0}, out);
+				  : make_object(d, args->kids[0], rest, (struct val){0}, out);
 	case MAKES_NEWOBJ_EX:
 		if (args->count != 3 || args->kids[0].kind != VAL_CLASS)
 			return RP_OK;
@@ -1190,8 +1167,8 @@ static int run(struct decoder *d)
 		if (o.protocol > protocol)
 			protocol = o.protocol;
 		if (__builtin_expect(end - p < o.argument || top - d->floor < o.pops ||
-		                             top == d->limit || d->values > d->values_max,
-		            0)) {
+					     top == d->limit || d->values > d->values_max,
+			    0)) {
 			status = prepare(d, &top);
 			if (status < 0)
 				return status;

@@ -77,8 +77,8 @@ void pickle_judge(const struct pickle *p, const char *file, struct findings *sin
 void pickle_know(struct klass *k);
 
 /*
- * Whether a call of a watched class is harmless at a glance, such as defaultdict(list), of which there may
- * be millions.
+ * Whether a call of a watched class is harmless at a glance, such as defaultdict(list), of which
+ * there may be millions.
  */
 bool pickle_is_idle(struct klass *k, struct val args);
 

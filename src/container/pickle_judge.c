@@ -140,26 +140,26 @@ static const struct row *find_attribute(struct slice part)
 			"gi_frame",
 			"tb_frame",
 		},
-	                         *const modules[] = {
-	                                 "os",
-	                                 "sys",
-	                                 "subprocess",
-	                                 "posix",
-	                                 "nt",
-	                                 "builtins",
-	                                 "__builtin__",
-	                                 "importlib",
-	                                 "shutil",
-	                                 "socket",
-	                                 "ctypes",
-	                                 "pty",
-	                                 "runpy",
-	                                 "pickle",
-	                                 "_pickle",
-	                                 "marshal",
-	                                 "_os",
-	                                 "_sys",
-	                         };
+				 *const modules[] = {
+					 "os",
+					 "sys",
+					 "subprocess",
+					 "posix",
+					 "nt",
+					 "builtins",
+					 "__builtin__",
+					 "importlib",
+					 "shutil",
+					 "socket",
+					 "ctypes",
+					 "pty",
+					 "runpy",
+					 "pickle",
+					 "_pickle",
+					 "marshal",
+					 "_os",
+					 "_sys",
+				 };
 
 	for (size_t i = 0; i < sizeof reaching / sizeof *reaching; i++)
 		if (slice_is(part, reaching[i]))
@@ -245,15 +245,15 @@ static const struct row *row_of(const struct klass *k)
 		return &rows[i];
 	return i == ROW_COUNT       ? &unknown
 	       : i == ROW_COUNT + 1 ? &through_attributes
-	                            : &through_module;
+				    : &through_module;
 }
 
 void pickle_know(struct klass *k)
 {
 	const struct row *row = look_up(k->module, k->name);
 	size_t i = row == &unknown              ? ROW_COUNT
-	           : row == &through_attributes ? ROW_COUNT + 1
-	           : row == &through_module     ? ROW_COUNT + 2
+		   : row == &through_attributes ? ROW_COUNT + 1
+		   : row == &through_module     ? ROW_COUNT + 2
 						: (size_t)(row - rows);
 
 	k->judged = (uint16_t)(i + 1);
@@ -283,7 +283,7 @@ static bool is_reaching(struct val v)
 {
 	return v.kind == VAL_OBJECT &&
 	       (is_function(v.object->callable, "operator", "_operator", "attrgetter") ||
-	               is_function(v.object->callable, "operator", "_operator", "methodcaller"));
+		       is_function(v.object->callable, "operator", "_operator", "methodcaller"));
 }
 
 enum resolved {
@@ -549,8 +549,8 @@ static const struct object *used_by(const struct pickle_deed *deed)
 
 static int compare_addresses(const void *pa, const void *pb)
 {
-	uintptr_t a = (uintptr_t)*(const struct object *const *)pa;
-	uintptr_t b = (uintptr_t)*(const struct object *const *)pb;
+	uintptr_t a = (uintptr_t) * (const struct object *const *)pa;
+	uintptr_t b = (uintptr_t) * (const struct object *const *)pb;
 
 	return (a > b) - (a < b);
 }
@@ -571,15 +571,15 @@ static void find_used(struct judge *j)
 }
 
 /*
- * Whether another call calls what this one makes, or reaches through it: then that one says it all. Where
- * memory ran out both are told.
+ * Whether another call calls what this one makes, or reaches through it: then that one says it all.
+ * Where memory ran out both are told.
  */
 static bool is_used(const struct judge *j, const struct pickle_deed *deed)
 {
 	const struct object *made = deed->made;
 
 	return j->used_count > 0 &&
-		bsearch(&made, j->used, j->used_count, sizeof *j->used, compare_addresses);
+	       bsearch(&made, j->used, j->used_count, sizeof *j->used, compare_addresses);
 }
 
 /* What is called or handed on is not only named. */
@@ -611,8 +611,8 @@ static void judge_call(struct judge *j, const struct pickle_deed *deed)
 			why = row->why;
 			verb = "gets";
 		} else if (find_danger(&danger, deed->with, 0) ||
-		           (deed->what.kind == VAL_OBJECT && find_danger(&danger, deed->what, 0)) ||
-		           (deed->made && find_danger(&danger, deed->made->state, 0))) {
+			   (deed->what.kind == VAL_OBJECT && find_danger(&danger, deed->what, 0)) ||
+			   (deed->made && find_danger(&danger, deed->made->state, 0))) {
 			if (is_partial(deed->what) && is_used(j, deed))
 				return;
 			why = danger.row->why;

@@ -5,7 +5,8 @@
 
 #include "base/text.h"
 
-/* Significant decimal digits that always tell two numbers of a dtype apart; 0: as many as it takes. */
+/* Significant decimal digits that always tell two numbers of a dtype apart; 0: as many as it takes.
+ */
 static int digits_of(enum dtype d)
 {
 	if (dtype_rows[d].kind != DTYPE_KIND_FLOAT)
@@ -44,7 +45,8 @@ void print_element(struct strbuf *b, enum dtype d, double v)
 	text_add_double(b, v);
 }
 
-static bool add_element(const struct document *d, const struct tensor *t, uint64_t i, struct strbuf *b)
+static bool add_element(
+	const struct document *d, const struct tensor *t, uint64_t i, struct strbuf *b)
 {
 	int64_t whole;
 	double v;

@@ -48,7 +48,8 @@ static int no_memory(struct error *e)
 		"no memory for the tensors (or the limit memory was reached)");
 }
 
-/* Findings ---------------------------------------------------------------------------------------- */
+/* Findings ----------------------------------------------------------------------------------------
+ */
 
 static bool is_identifier(struct slice s)
 {
@@ -112,7 +113,8 @@ static int64_t clamped(uint64_t n)
 	return n > INT64_MAX ? INT64_MAX : (int64_t)n;
 }
 
-/* Storages ---------------------------------------------------------------------------------------- */
+/* Storages ----------------------------------------------------------------------------------------
+ */
 
 /* Typed storages are named by class; CUDA ones in old files by a class in torch.cuda. */
 static const struct {
@@ -142,9 +144,8 @@ static const struct {
 
 static enum dtype storage_dtype(struct val class)
 {
-	if (class.kind != VAL_CLASS ||
-		!(slice_is(class.klass->module, "torch") ||
-			slice_starts(class.klass->module, SLICE("torch."))))
+	if (class.kind != VAL_CLASS || !(slice_is(class.klass->module, "torch") ||
+					       slice_starts(class.klass->module, SLICE("torch."))))
 		return DTYPE_UNKNOWN;
 	for (size_t i = 0; i < sizeof storage_classes / sizeof *storage_classes; i++)
 		if (slice_is(class.klass->name, storage_classes[i].name))
@@ -182,7 +183,8 @@ int rebuild_persistent(void *rebuild, struct val id, struct val *out, struct err
 	struct arena *a = &r->document->arena;
 	struct storage_ref found = {0};
 
-	/* ('module', class, file, source), in legacy files: the class of a whole module, with its source. */
+	/* ('module', class, file, source), in legacy files: the class of a whole module, with its
+	 * source. */
 	if (id.kind == VAL_TUPLE && val_is_text(val_at(id, 0), "module") &&
 		val_at(id, 1).kind == VAL_CLASS) {
 		*out = val_at(id, 1);
@@ -242,11 +244,12 @@ int rebuild_check_storages(struct rebuild *r, struct error *e)
 	return RP_OK;
 }
 
-/* Tensors ----------------------------------------------------------------------------------------- */
+/* Tensors -----------------------------------------------------------------------------------------
+ */
 
 /* Integers of a tuple or list; *ndim is -1 where it is none or too long. */
-static int read_sizes(struct rebuild *r, struct val v, const int64_t **sizes, int *ndim,
-	struct error *e)
+static int read_sizes(
+	struct rebuild *r, struct val v, const int64_t **sizes, int *ndim, struct error *e)
 {
 	*ndim = -1;
 	*sizes = NULL;
@@ -283,9 +286,9 @@ static void finish_tensor(struct rebuild *r, struct tensor *t, struct val *out)
 	if (s) {
 		uint64_t reach = tensor_reach(t);
 		if (reach > s->length && !s->missing) {
-			struct finding *f = found_here(r,
-				finding_add(r->sink, FINDING_I104,
-					"the tensor reaches beyond the end of its storage"));
+			struct finding *f = found_here(
+				r, finding_add(r->sink, FINDING_I104,
+					   "the tensor reaches beyond the end of its storage"));
 			f->observed = quantity_count(clamped(reach));
 			f->expected = quantity_count(clamped(s->length));
 			f->unit = "bytes";
@@ -345,7 +348,8 @@ static void read_metadata(struct tensor *t, struct val metadata)
 	t->negative = truth(val_get(metadata, "neg"));
 }
 
-/* _rebuild_tensor(storage, offset, size, stride), _v2(…, requires_grad, hooks, metadata), _rebuild_qtensor(…) */
+/* _rebuild_tensor(storage, offset, size, stride), _v2(…, requires_grad, hooks, metadata),
+ * _rebuild_qtensor(…) */
 static int make_tensor(struct rebuild *r, struct object *o, struct val *out, struct error *e)
 {
 	struct val storage = val_at(o->args, 0);
@@ -451,7 +455,8 @@ static struct slice class_name(struct rebuild *r, struct val class)
 	if (class.kind != VAL_CLASS)
 		return (struct slice){0};
 	const struct klass *k = class.klass;
-	char *text = arena_alloc(&r->document->arena, size_add(size_add(k->module.n, k->name.n), 2));
+	char *text =
+		arena_alloc(&r->document->arena, size_add(size_add(k->module.n, k->name.n), 2));
 	if (!text)
 		return (struct slice){0};
 	memcpy(text, k->module.p, k->module.n);
@@ -461,9 +466,9 @@ static struct slice class_name(struct rebuild *r, struct val class)
 }
 
 /*
- * _rebuild_from_type_v2(func, type, args, state): what func(*args) gives, as the given type, with state.
- * A wrapper subclass has no bytes of its own; where it wraps a local tensor (DTensor) that one stands for
- * it, else it stays an object with its state.
+ * _rebuild_from_type_v2(func, type, args, state): what func(*args) gives, as the given type, with
+ * state. A wrapper subclass has no bytes of its own; where it wraps a local tensor (DTensor) that
+ * one stands for it, else it stays an object with its state.
  */
 static int make_typed(struct rebuild *r, struct object *o, struct val *out, struct error *e)
 {
@@ -487,7 +492,8 @@ static int make_typed(struct rebuild *r, struct object *o, struct val *out, stru
 		status = copy_tensor(r, made, &t, e);
 	if (status < 0 || !t)
 		return status;
-	if (val_is_class(type, "torch.nn.parameter", "Parameter") || truth(val_get(whole, "_is_param")))
+	if (val_is_class(type, "torch.nn.parameter", "Parameter") ||
+		truth(val_get(whole, "_is_param")))
 		t->parameter = true;
 	if (!val_is_class(type, "torch", "Tensor") &&
 		!val_is_class(type, "torch.nn.parameter", "Parameter"))
@@ -497,7 +503,8 @@ static int make_typed(struct rebuild *r, struct object *o, struct val *out, stru
 	return RP_OK;
 }
 
-/* Show the arguments of a call as attributes, so that whoever looks into the object finds its tensors. */
+/* Show the arguments of a call as attributes, so that whoever looks into the object finds its
+ * tensors. */
 static int show_arguments(struct rebuild *r, struct object *o, struct val from,
 	const char *const *names, size_t count, struct error *e)
 {
@@ -520,7 +527,8 @@ static int show_arguments(struct rebuild *r, struct object *o, struct val from,
 static int show_sparse(struct rebuild *r, struct object *o, struct val *out, struct error *e)
 {
 	static const char *const coo[] = {"indices", "values", "size"};
-	static const char *const compressed[] = {"compressed_indices", "plain_indices", "values", "size"};
+	static const char *const compressed[] = {
+		"compressed_indices", "plain_indices", "values", "size"};
 	struct val data = val_at(o->args, 1);
 
 	(void)out;
@@ -563,8 +571,8 @@ static int make_embedded(struct rebuild *r, struct object *o, struct val *out, s
 	if (status == RP_E_MEMORY || status == RP_E_LIMIT)
 		return fail(e, status, ERROR_NO_OFFSET, "%s", inside.text);
 	if (status < 0) {
-		found_here(r, finding_add(r->sink, FINDING_I104, "a torch file inside the pickle: %s",
-				      inside.text));
+		found_here(r, finding_add(r->sink, FINDING_I104,
+				      "a torch file inside the pickle: %s", inside.text));
 		*out = (struct val){0};
 	}
 	return RP_OK;
@@ -593,7 +601,8 @@ static int make_storage(struct rebuild *r, struct val *slot, struct error *e)
 	return RP_OK;
 }
 
-/* Other torch values ------------------------------------------------------------------------------ */
+/* Other torch values ------------------------------------------------------------------------------
+ */
 
 /* torch.Size((2, 3)) is a tuple. */
 static int make_size(struct rebuild *r, struct object *o, struct val *out, struct error *e)
@@ -628,7 +637,8 @@ static int make_device(struct rebuild *r, struct object *o, struct val *out, str
 	return RP_OK;
 }
 
-/* NumPy ------------------------------------------------------------------------------------------- */
+/* NumPy -------------------------------------------------------------------------------------------
+ */
 
 struct numpy_dtype {
 	enum dtype dtype;
@@ -642,10 +652,20 @@ static enum dtype numpy_code(struct slice code)
 		const char *code;
 		enum dtype dtype;
 	} codes[] = {
-		{"f4", DTYPE_F32}, {"f8", DTYPE_F64}, {"i8", DTYPE_I64}, {"u4", DTYPE_U32},
-		{"u1", DTYPE_U8}, {"i4", DTYPE_I32}, {"b1", DTYPE_BOOL}, {"u8", DTYPE_U64},
-		{"f2", DTYPE_F16}, {"i1", DTYPE_I8}, {"i2", DTYPE_I16}, {"u2", DTYPE_U16},
-		{"c8", DTYPE_C64}, {"c16", DTYPE_C128},
+		{"f4", DTYPE_F32},
+		{"f8", DTYPE_F64},
+		{"i8", DTYPE_I64},
+		{"u4", DTYPE_U32},
+		{"u1", DTYPE_U8},
+		{"i4", DTYPE_I32},
+		{"b1", DTYPE_BOOL},
+		{"u8", DTYPE_U64},
+		{"f2", DTYPE_F16},
+		{"i1", DTYPE_I8},
+		{"i2", DTYPE_I16},
+		{"u2", DTYPE_U16},
+		{"c8", DTYPE_C64},
+		{"c16", DTYPE_C128},
 	};
 
 	for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
@@ -699,8 +719,9 @@ static int make_array(struct rebuild *r, struct val shape, struct val dtype, boo
 	}
 	uint64_t need = size_mul(t->numel, dtype_size(element.dtype));
 	if (need != bytes.n) {
-		struct finding *f = found_here(r, finding_add(r->sink, FINDING_I104,
-						      "the array's bytes do not fit its shape"));
+		struct finding *f =
+			found_here(r, finding_add(r->sink, FINDING_I104,
+					      "the array's bytes do not fit its shape"));
 		f->observed = quantity_count(clamped(bytes.n));
 		f->expected = quantity_count(clamped(need));
 		f->unit = "bytes";
@@ -728,7 +749,8 @@ static int make_array(struct rebuild *r, struct val shape, struct val dtype, boo
 	return RP_OK;
 }
 
-/* _reconstruct(ndarray, (0,), b'b') with state (1, shape, dtype, fortran, bytes), the 1 being optional */
+/* _reconstruct(ndarray, (0,), b'b') with state (1, shape, dtype, fortran, bytes), the 1 being
+ * optional */
 static int make_ndarray(struct rebuild *r, struct object *o, struct val *out, struct error *e)
 {
 	struct val state = o->state;
@@ -787,7 +809,8 @@ static int make_scalar(struct rebuild *r, struct object *o, struct val *out, str
 		if (dtype_to_double(element.dtype, p, element.big_endian, &v))
 			*out = val_float(v);
 	} else if (dtype_to_i64(element.dtype, p, element.big_endian, &i)) {
-		*out = dtype_rows[element.dtype].kind == DTYPE_KIND_BOOL ? val_bool(i != 0) : val_int(i);
+		*out = dtype_rows[element.dtype].kind == DTYPE_KIND_BOOL ? val_bool(i != 0)
+									 : val_int(i);
 	} else if (element.dtype == DTYPE_U64) {
 		/* 2^63 and more: nine bytes, so that it is not taken for negative. */
 		char *wide = arena_alloc(&r->document->arena, 9);
@@ -800,7 +823,8 @@ static int make_scalar(struct rebuild *r, struct object *o, struct val *out, str
 	return RP_OK;
 }
 
-/* The table and the walk --------------------------------------------------------------------------- */
+/* The table and the walk
+ * --------------------------------------------------------------------------- */
 
 struct recipe {
 	const char *module, *name;
@@ -865,8 +889,8 @@ static int make(struct rebuild *r, struct object *o, struct error *e)
 }
 
 /*
- * Make what the object in `slot` stands for, if it is one that stands for something. The answer is kept
- * in the object, since others refer to it too; a sealed dict says that it was tried.
+ * Make what the object in `slot` stands for, if it is one that stands for something. The answer is
+ * kept in the object, since others refer to it too; a sealed dict says that it was tried.
  */
 static int settle(struct rebuild *r, struct val *slot, struct error *e)
 {
@@ -887,8 +911,8 @@ static int settle(struct rebuild *r, struct val *slot, struct error *e)
 	return RP_OK;
 }
 
-static int push_frame(struct rebuild *r, struct val *slots, uint32_t count, enum frame_kind kind,
-	struct error *e)
+static int push_frame(
+	struct rebuild *r, struct val *slots, uint32_t count, enum frame_kind kind, struct error *e)
 {
 	if (count == 0)
 		return RP_OK;
@@ -949,7 +973,8 @@ static int visit(struct rebuild *r, struct val *slot, struct error *e)
 	case VAL_OBJECT:
 		return push_object(r, slot->object, e);
 	case VAL_TENSOR: {
-		/* Of a subclass the state is looked into as well, but not the arguments once more. */
+		/* Of a subclass the state is looked into as well, but not the arguments once more.
+		 */
 		struct object *o = slot->tensor->made_by;
 		if (!o || o->list.capacity == NODE_SEALED || !has_parts(o->state))
 			return RP_OK;

@@ -22,9 +22,9 @@
 
 struct torch_zip {
 	struct zip zip;
-	struct slice top;      /* the folder that everything is in, with its slash: "archive/" */
+	struct slice top; /* the folder that everything is in, with its slash: "archive/" */
 	struct rebuild *rebuild;
-	struct names missing;  /* names of storages that are not there, each told once */
+	struct names missing; /* names of storages that are not there, each told once */
 };
 
 static unsigned probe(const struct source *s, struct slice head)
@@ -59,7 +59,8 @@ static struct zip_entry *record(const struct torch_zip *t, const char *name)
 	return entry_of(t, (struct slice){"", 0}, slice_of(name));
 }
 
-/* A storage that tensors use and the archive lacks: told once, and remembered as a storage without bytes. */
+/* A storage that tensors use and the archive lacks: told once, and remembered as a storage without
+ * bytes. */
 static int missing_storage(struct torch_zip *t, struct storage_ref *ref, struct error *e)
 {
 	struct document *d = t->rebuild->document;
@@ -103,7 +104,8 @@ static int find(void *context, struct storage_ref *ref, struct error *e)
 }
 
 /* Every data/N is a storage, used or not, in the order of the directory. */
-static int collect_storages(struct document *d, struct torch_zip *t, bool big_endian, struct error *e)
+static int collect_storages(
+	struct document *d, struct torch_zip *t, bool big_endian, struct error *e)
 {
 	struct slice data = SLICE("data/");
 
@@ -223,7 +225,8 @@ void torch_take_classes(struct document *d, struct pickle *p)
 		p->classes.count = p->classes.capacity = 0;
 		return;
 	}
-	/* Few kinds, many small pickles: NumPy and torch pickle the same handful again and again. */
+	/* Few kinds, many small pickles: NumPy and torch pickle the same handful again and again.
+	 */
 	for (size_t i = 0; i < p->classes.count; i++) {
 		const struct klass *k = p->classes.items[i];
 		bool known = false;
@@ -236,7 +239,8 @@ void torch_take_classes(struct document *d, struct pickle *p)
 	}
 }
 
-/* Salvage ----------------------------------------------------------------------------------------- */
+/* Salvage -----------------------------------------------------------------------------------------
+ */
 
 struct salvage {
 	struct arena *arena;
@@ -265,7 +269,8 @@ static int salvage_persistent(void *context, struct val id, struct val *out, str
 	return RP_OK;
 }
 
-/* The bytes that the tensors of a truncated file should have, from its first entry; 0: not known. */
+/* The bytes that the tensors of a truncated file should have, from its first entry; 0: not known.
+ */
 static void salvage(const struct document *d, uint64_t *bytes, size_t *storages)
 {
 	struct arena scratch;
@@ -282,8 +287,10 @@ static void salvage(const struct document *d, uint64_t *bytes, size_t *storages)
 		char *text = arena_alloc(&scratch, (size_t)n);
 		struct salvage v = {.arena = &scratch};
 		names_init(&v.keys);
-		struct pickle p = {.arena = &scratch, .limits = d->limits,
-			.persistent = salvage_persistent, .context = &v};
+		struct pickle p = {.arena = &scratch,
+			.limits = d->limits,
+			.persistent = salvage_persistent,
+			.context = &v};
 		if (text && source_read(&d->source, first.payload, text, (size_t)n, &e) == RP_OK &&
 			pickle_decode(&p, (struct slice){text, (size_t)n}, &e) == RP_OK) {
 			*bytes = v.bytes;
@@ -319,12 +326,14 @@ static void report_truncated(const struct document *d, const struct zip *z, stru
 			(unsigned long long)size, zeros);
 	}
 	finding_place(sink, f, d->name, (struct slice){0}, size);
-	f->cause = z->zeros >= 4096
-		? "space was reserved but never written: the machine went down, or the disk was full"
-		: "the save was interrupted, or the copy was cut off";
+	f->cause =
+		z->zeros >= 4096
+			? "space was reserved but never written: the machine went down, or the disk was full"
+			: "the save was interrupted, or the copy was cut off";
 }
 
-/* Reading ----------------------------------------------------------------------------------------- */
+/* Reading -----------------------------------------------------------------------------------------
+ */
 
 static int read_archive(
 	struct document *d, struct torch_zip *t, struct findings *sink, struct error *e)
@@ -356,8 +365,11 @@ static int read_archive(
 		return status;
 	r->find = find;
 	r->context = t;
-	struct pickle p = {.arena = &d->arena, .limits = d->limits, .base = object->payload,
-		.persistent = rebuild_persistent, .context = r};
+	struct pickle p = {.arena = &d->arena,
+		.limits = d->limits,
+		.base = object->payload,
+		.persistent = rebuild_persistent,
+		.context = r};
 	struct error why = ERROR_INIT;
 	status = pickle_decode(&p, d->bytes, &why);
 	pickle_judge(&p, d->name, sink);

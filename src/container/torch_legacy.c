@@ -92,10 +92,10 @@ struct pickles {
 	const struct limits *limits;
 	struct findings *judge; /* NULL: only measure */
 	const char *file;
-	struct pickle object;   /* the fourth; arena, limits and base are filled in */
-	struct val keys;        /* the fifth */
-	size_t end;             /* where it ends */
-	bool cut;               /* decoding failed because the bytes end early */
+	struct pickle object; /* the fourth; arena, limits and base are filled in */
+	struct val keys;      /* the fifth */
+	size_t end;           /* where it ends */
+	bool cut;             /* decoding failed because the bytes end early */
 };
 
 /* Loading runs each of them before it is looked at, so each is judged. */
@@ -138,20 +138,22 @@ static int decode_pickles(struct pickles *q, struct slice bytes, struct error *e
 			good = p.root.kind == VAL_LIST;
 		if (!good)
 			return fail(e, RP_E_FORMAT, at,
-				"pickle %u of %u of the torch file is not what it should be", i + 1, PICKLES);
+				"pickle %u of %u of the torch file is not what it should be", i + 1,
+				PICKLES);
 		q->keys = p.root;
 	}
 	return RP_OK;
 }
 
 /*
- * The pickles say nothing of their lengths and stand in front of all the tensors' bytes, so the file is
- * read in growing pieces until they are whole. Pieces that were too short are decoded into an arena of
- * their own and forgotten.
+ * The pickles say nothing of their lengths and stand in front of all the tensors' bytes, so the
+ * file is read in growing pieces until they are whole. Pieces that were too short are decoded into
+ * an arena of their own and forgotten.
  */
 static int read_pickles(struct document *d, struct slice *bytes, struct error *e)
 {
-	uint64_t most = d->limits->pickle_bytes < d->source.size ? d->limits->pickle_bytes : d->source.size;
+	uint64_t most =
+		d->limits->pickle_bytes < d->source.size ? d->limits->pickle_bytes : d->source.size;
 	size_t window = most < FIRST_WINDOW ? (size_t)most : FIRST_WINDOW;
 	size_t got = 0, end = window;
 
@@ -201,8 +203,8 @@ static void truncated(struct legacy *l, const struct storage *s, uint64_t need, 
 }
 
 /*
- * Place the storages: for each key its count and its bytes follow, up to where the file ends. What does
- * not come is told once, by the first storage that is not whole.
+ * Place the storages: for each key its count and its bytes follow, up to where the file ends. What
+ * does not come is told once, by the first storage that is not whole.
  */
 static int place_storages(struct legacy *l, const struct source *s, struct val keys, uint64_t at,
 	const uint8_t *inline_bytes, struct error *e)
@@ -217,7 +219,8 @@ static int place_storages(struct legacy *l, const struct source *s, struct val k
 			struct finding *f = finding_add(r->sink, FINDING_I104,
 				"the list of storages names one that no tensor uses");
 			finding_place(r->sink, f, r->document->name, val_slice(key), at);
-			return fail(e, RP_E_FORMAT, at, "a storage that no tensor uses has no known size");
+			return fail(e, RP_E_FORMAT, at,
+				"a storage that no tensor uses has no known size");
 		}
 		struct storage *storage = (struct storage *)(void *)name;
 		const struct expected *x = &l->expected.items[storage->index - l->first];
@@ -231,7 +234,8 @@ static int place_storages(struct legacy *l, const struct source *s, struct val k
 		storage->offset = at < s->size ? at : s->size;
 		if (!range_inside(at, sizeof raw, s->size)) {
 			truncated(l, storage, sizeof raw, s->size - storage->offset);
-			return fail(e, RP_E_FORMAT, s->size, "the file ends before storage %llu of %llu",
+			return fail(e, RP_E_FORMAT, s->size,
+				"the file ends before storage %llu of %llu",
 				(unsigned long long)i + 1, (unsigned long long)val_count(keys));
 		}
 		int status = source_read(s, at, raw, sizeof raw, e);
@@ -244,8 +248,8 @@ static int place_storages(struct legacy *l, const struct source *s, struct val k
 		if (!range_inside(at, length, s->size)) {
 			truncated(l, storage, length, s->size - at);
 			return fail(e, RP_E_FORMAT, s->size,
-				"the file ends inside storage %llu of %llu", (unsigned long long)i + 1,
-				(unsigned long long)val_count(keys));
+				"the file ends inside storage %llu of %llu",
+				(unsigned long long)i + 1, (unsigned long long)val_count(keys));
 		}
 		if (inline_bytes) {
 			/* Never NULL, which would mean that the bytes are in the file. */
@@ -279,11 +283,11 @@ static void check_missing(struct legacy *l)
 }
 
 /*
- * Decode pickles and storages; `source` is where the storages are. *told: the pickles were whole, and
- * what is wrong behind them has been reported. pickle_release(&q->object) in any case.
+ * Decode pickles and storages; `source` is where the storages are. *told: the pickles were whole,
+ * and what is wrong behind them has been reported. pickle_release(&q->object) in any case.
  */
-static int decode(struct rebuild *r, struct slice bytes, const struct source *source,
-	bool embedded, struct pickles *q, bool *told, struct error *e)
+static int decode(struct rebuild *r, struct slice bytes, const struct source *source, bool embedded,
+	struct pickles *q, bool *told, struct error *e)
 {
 	struct document *d = r->document;
 	struct legacy l = {.rebuild = r, .first = (uint32_t)d->storages.count};
@@ -303,7 +307,8 @@ static int decode(struct rebuild *r, struct slice bytes, const struct source *so
 			&l, source, q->keys, q->end, embedded ? (const uint8_t *)bytes.p : NULL, e);
 	if (status == RP_OK)
 		check_missing(&l);
-	/* What is left of a file that failed has no bytes; the pickle around it may be worth reading. */
+	/* What is left of a file that failed has no bytes; the pickle around it may be worth
+	 * reading. */
 	for (size_t i = 0; status < 0 && i < l.expected.count; i++)
 		l.expected.items[i].storage->missing = true;
 	r->find = outer_find;
@@ -313,8 +318,7 @@ static int decode(struct rebuild *r, struct slice bytes, const struct source *so
 	return status;
 }
 
-int torch_legacy_embedded(
-	struct rebuild *r, struct slice bytes, struct val *root, struct error *e)
+int torch_legacy_embedded(struct rebuild *r, struct slice bytes, struct val *root, struct error *e)
 {
 	struct source source;
 	struct pickles q;

@@ -77,14 +77,14 @@ static int content_end(const struct source *s, uint64_t *end, struct error *e)
 }
 
 struct end_record {
-	uint64_t offset;    /* of the record in the file */
+	uint64_t offset; /* of the record in the file */
 	uint64_t entries, directory_size, directory;
-	uint64_t limit;     /* the directory ends here at the latest */
+	uint64_t limit; /* the directory ends here at the latest */
 };
 
 /*
- * Find the end record, which a comment of up to 64 KiB may follow. The last signature wins, as it does
- * for miniz, the reader inside PyTorch.
+ * Find the end record, which a comment of up to 64 KiB may follow. The last signature wins, as it
+ * does for miniz, the reader inside PyTorch.
  */
 static int find_end(struct zip *z, struct end_record *end, struct findings *sink, struct error *e)
 {
@@ -95,7 +95,8 @@ static int find_end(struct zip *z, struct end_record *end, struct findings *sink
 	if (status < 0)
 		return status;
 	z->zeros = s->size - content;
-	/* The record itself may end in zeros: of the high bytes of its offset and an empty comment. */
+	/* The record itself may end in zeros: of the high bytes of its offset and an empty comment.
+	 */
 	uint64_t last = s->size - content > END_SIZE ? content + END_SIZE : s->size;
 	size_t n = last < END_SIZE + COMMENT_MAX ? (size_t)last : END_SIZE + COMMENT_MAX;
 	uint8_t *tail = malloc(n ? n : 1);
@@ -147,7 +148,7 @@ static int read_end64(struct zip *z, struct end_record *end, struct findings *si
 {
 	uint8_t raw[END64_SIZE];
 	bool needed = end->entries == 0xffff || end->directory_size == UINT32_MAX ||
-		end->directory == UINT32_MAX;
+		      end->directory == UINT32_MAX;
 	int status;
 
 	if (end->offset >= LOCATOR_SIZE) {
@@ -170,7 +171,8 @@ static int read_end64(struct zip *z, struct end_record *end, struct findings *si
 		there = load_le32(raw) == END64_SIGNATURE;
 	}
 	if (!there && latest >= END64_SIZE) {
-		/* It always ends at the locator. If it does here: bytes came in before it, or went. */
+		/* It always ends at the locator. If it does here: bytes came in before it, or went.
+		 */
 		uint64_t real = latest - END64_SIZE;
 		status = source_read(z->source, real, raw, END64_SIZE, e);
 		if (status < 0)
@@ -274,7 +276,7 @@ static bool read_entry(struct cursor *c, struct zip_entry *entry)
 	struct slice fields = cursor_slice(c, extra);
 	cursor_take(c, comment);
 	return cursor_ok(c) &&
-		read_zip64_extra(fields, &entry->size, &entry->packed, &entry->header);
+	       read_zip64_extra(fields, &entry->size, &entry->packed, &entry->header);
 }
 
 /* Bytes that an entry takes at the least: its header, its name and what is stored. */
@@ -299,16 +301,17 @@ static int check_entry(
 	}
 	bool beyond = !range_inside(entry->header, entry_extent(entry), z->source->size);
 	struct finding *f = finding_add(sink, beyond ? FINDING_I102 : FINDING_I104,
-		"%llu bytes from offset %llu on lie outside the %s", (unsigned long long)entry->packed,
-		(unsigned long long)entry->header, beyond ? "file" : "archive's data");
+		"%llu bytes from offset %llu on lie outside the %s",
+		(unsigned long long)entry->packed, (unsigned long long)entry->header,
+		beyond ? "file" : "archive's data");
 	finding_place(sink, f, z->file, entry->name, entry->header);
 	return fail(e, RP_E_FORMAT, entry->header,
 		"an entry of the zip archive (%llu bytes from offset %llu on) lies outside it",
 		(unsigned long long)entry->packed, (unsigned long long)entry->header);
 }
 
-static int read_entries(struct zip *z, const uint8_t *raw, uint64_t entries, struct findings *sink,
-	struct error *e)
+static int read_entries(
+	struct zip *z, const uint8_t *raw, uint64_t entries, struct findings *sink, struct error *e)
 {
 	struct cursor c = cursor_over(raw, (size_t)z->directory_size);
 
@@ -327,8 +330,8 @@ static int read_entries(struct zip *z, const uint8_t *raw, uint64_t entries, str
 		if (!known)
 			return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory");
 		if (known != &entry->name) {
-			struct finding *f = finding_add(
-				sink, FINDING_I104, "the zip directory has two entries of this name");
+			struct finding *f = finding_add(sink, FINDING_I104,
+				"the zip directory has two entries of this name");
 			finding_place(sink, f, z->file, entry->name, at);
 		}
 	}
@@ -342,7 +345,8 @@ static int read_entries(struct zip *z, const uint8_t *raw, uint64_t entries, str
 
 static int by_header(const void *pa, const void *pb)
 {
-	const struct zip_entry *a = *(struct zip_entry *const *)pa, *b = *(struct zip_entry *const *)pb;
+	const struct zip_entry *a = *(struct zip_entry *const *)pa,
+			       *b = *(struct zip_entry *const *)pb;
 
 	if (a->header != b->header)
 		return a->header < b->header ? -1 : 1;
@@ -350,8 +354,8 @@ static int by_header(const void *pa, const void *pb)
 }
 
 /*
- * `b` starts behind `*widest`, the entry that reached furthest so far, or they overlap. Keeping the widest
- * instead of the one before finds entries that lie inside a large one.
+ * `b` starts behind `*widest`, the entry that reached furthest so far, or they overlap. Keeping the
+ * widest instead of the one before finds entries that lie inside a large one.
  */
 static void check_pair(const struct zip *z, const struct zip_entry **widest,
 	const struct zip_entry *b, struct findings *sink)
@@ -369,7 +373,8 @@ static void check_pair(const struct zip *z, const struct zip_entry **widest,
 		*widest = b;
 }
 
-/* Two entries must not share bytes. Writers list them in file order, so that sorting is for the rest. */
+/* Two entries must not share bytes. Writers list them in file order, so that sorting is for the
+ * rest. */
 static int check_overlaps(const struct zip *z, struct findings *sink, struct error *e)
 {
 	const struct zip_entry *widest = z->entries;
@@ -447,8 +452,8 @@ struct zip_entry *zip_find(const struct zip *z, struct slice name)
 }
 
 /* Whether the `n` bytes at `offset` are `name`: in pieces, since names may have 64 KiB. */
-static int compare_name(const struct source *s, uint64_t offset, struct slice name, bool *same,
-	struct error *e)
+static int compare_name(
+	const struct source *s, uint64_t offset, struct slice name, bool *same, struct error *e)
 {
 	char piece[512];
 
@@ -471,8 +476,8 @@ int zip_payload(const struct zip *z, const struct zip_entry *entry, struct findi
 	size_t wanted = LOCAL_SIZE + entry->name.n, got;
 	const char *quarrel = NULL;
 
-	int status = source_read_some(z->source, entry->header, raw,
-		wanted < sizeof raw ? wanted : sizeof raw, &got, e);
+	int status = source_read_some(
+		z->source, entry->header, raw, wanted < sizeof raw ? wanted : sizeof raw, &got, e);
 	if (status < 0)
 		return status;
 	if (got < LOCAL_SIZE || load_le32(raw) != LOCAL_SIGNATURE)
@@ -480,7 +485,8 @@ int zip_payload(const struct zip *z, const struct zip_entry *entry, struct findi
 			"there is no zip entry at offset %llu, where the directory has one",
 			(unsigned long long)entry->header);
 	unsigned flags = load_le16(raw + 6), method = load_le16(raw + 8);
-	uint32_t crc = load_le32(raw + 14), packed = load_le32(raw + 18), size = load_le32(raw + 22);
+	uint32_t crc = load_le32(raw + 14), packed = load_le32(raw + 18),
+		 size = load_le32(raw + 22);
 	size_t name = load_le16(raw + 26), extra = load_le16(raw + 28);
 	bool same = name == entry->name.n;
 	if (same && wanted <= sizeof raw)
@@ -494,7 +500,7 @@ int zip_payload(const struct zip *z, const struct zip_entry *entry, struct findi
 	else if (method != entry->method)
 		quarrel = "compression";
 	else if (!(flags & FLAG_DESCRIPTOR) && ((packed != UINT32_MAX && packed != entry->packed) ||
-			(size != UINT32_MAX && size != entry->size)))
+						       (size != UINT32_MAX && size != entry->size)))
 		quarrel = "size";
 	else if (!(flags & FLAG_DESCRIPTOR) && crc != entry->crc)
 		quarrel = "checksum";
@@ -511,8 +517,7 @@ int zip_payload(const struct zip *z, const struct zip_entry *entry, struct findi
 	return RP_OK;
 }
 
-int zip_locate(
-	const struct zip *z, struct zip_entry *entry, struct findings *sink, struct error *e)
+int zip_locate(const struct zip *z, struct zip_entry *entry, struct findings *sink, struct error *e)
 {
 	if (entry->payload != ZIP_NOT_LOCATED)
 		return RP_OK;
@@ -551,7 +556,8 @@ int zip_load(const struct zip *z, struct zip_entry *entry, uint64_t max, struct 
 		return fail(e, RP_E_UNSUPPORTED, entry->header, "zip compression method %u",
 			(unsigned)entry->method);
 	if (entry->size > max || entry->packed > max)
-		return fail(e, RP_E_LIMIT, entry->header, "%llu bytes to read at once; the limit is %llu",
+		return fail(e, RP_E_LIMIT, entry->header,
+			"%llu bytes to read at once; the limit is %llu",
 			(unsigned long long)entry->size, (unsigned long long)max);
 	int status = zip_locate(z, entry, sink, e);
 	if (status < 0)
@@ -579,7 +585,8 @@ int zip_load(const struct zip *z, struct zip_entry *entry, uint64_t max, struct 
 		const char *observed = findings_text(sink, "%08x", crc);
 		const char *expected = findings_text(sink, "%08x", entry->crc);
 		struct finding *f = finding_add(sink, FINDING_I103,
-			"its bytes have the CRC-32 %s, the archive promises %s", observed, expected);
+			"its bytes have the CRC-32 %s, the archive promises %s", observed,
+			expected);
 		finding_place(sink, f, z->file, entry->name, entry->payload);
 		f->observed = quantity_text(observed);
 		f->expected = quantity_text(expected);
@@ -588,7 +595,8 @@ int zip_load(const struct zip *z, struct zip_entry *entry, uint64_t max, struct 
 	return RP_OK;
 }
 
-int zip_first_entry(const struct source *s, struct arena *a, struct zip_entry *entry, struct error *e)
+int zip_first_entry(
+	const struct source *s, struct arena *a, struct zip_entry *entry, struct error *e)
 {
 	uint8_t raw[LOCAL_SIZE];
 

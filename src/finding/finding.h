@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Findings: what is wrong with a checkpoint or a run, as facts with a stable code. findings.def is the
- * one table from which the enum, the names, `explain`, the manual and the JSON schema come.
+ * Findings: what is wrong with a checkpoint or a run, as facts with a stable code. findings.def is
+ * the one table from which the enum, the names, `explain`, the manual and the JSON schema come.
  *
  * A finding is not an error (base/error.h): after a finding the audit goes on.
  */
@@ -47,15 +47,15 @@ enum finding_code {
 };
 
 struct finding_row {
-	const char *code;    /* "P101" */
-	const char *id;      /* "NO_DATA_POSITION", for programs that want a word */
+	const char *code; /* "P101" */
+	const char *id;   /* "NO_DATA_POSITION", for programs that want a word */
 	enum severity severity;
 	enum verdict_word word; /* VERDICT_COUNT where the finding never chooses the word */
-	const char *needs;   /* of C, CC, G, L, X, K: see findings(7) */
-	const char *summary; /* one line */
-	const char *explain; /* what it means for the run */
-	const char *confirm; /* how to see it oneself */
-	const char *remedy;  /* what to do */
+	const char *needs;      /* of C, CC, G, L, X, K: see findings(7) */
+	const char *summary;    /* one line */
+	const char *explain;    /* what it means for the run */
+	const char *confirm;    /* how to see it oneself */
+	const char *remedy;     /* what to do */
 };
 
 extern const struct finding_row finding_rows[FINDING_COUNT];
@@ -115,20 +115,21 @@ struct finding {
 	enum finding_code code;
 	enum severity severity;
 	bool not_ready; /* the files are still changing and time may heal it: it does not fail */
+	const char *accepted; /* why a policy accepts it, so that it does not fail; or NULL */
 	struct place place;
-	const char *message;  /* what is so in this case, one clause, lower case, no full stop */
+	const char *message; /* what is so in this case, one clause, lower case, no full stop */
 	struct quantity observed, expected;
-	const char *unit;     /* of both: "words", "steps", "ranks", … */
-	const char *cause;    /* the named cause, where the numbers or a pattern name one */
-	const char *meaning;  /* what it does to this run, with numbers; NULL: the table's */
-	const char *remedy;   /* what to do in this case; NULL: the table's */
+	const char *unit;    /* of both: "words", "steps", "ranks", … */
+	const char *cause;   /* the named cause, where the numbers or a pattern name one */
+	const char *meaning; /* what it does to this run, with numbers; NULL: the table's */
+	const char *remedy;  /* what to do in this case; NULL: the table's */
 };
 
 /*
- * Where findings go. Strings are copied into the sink. Of one code at most `keep` are stored, all are
- * counted; where one that is not stored turns out worse than a stored one of its code, it takes that
- * one's place, so that no error hides behind a hundred notes. A sink that ran out of memory says so in
- * `lost`: a report with lost > 0 is a failure.
+ * Where findings go. Strings are copied into the sink. Of one code at most `keep` are stored, all
+ * are counted; where one that is not stored turns out worse than a stored one of its code, it takes
+ * that one's place, so that no error hides behind a hundred notes. A sink that ran out of memory
+ * says so in `lost`: a report with lost > 0 is a failure.
  */
 struct findings {
 	struct arena arena;
@@ -139,7 +140,8 @@ struct findings {
 	struct finding scratch; /* what finding_add returned last, where that was not stored */
 	bool scratch_used;
 	char scratch_message[FINDING_MESSAGE_MAX];
-	enum severity mildest[FINDING_COUNT]; /* no stored finding of the code is milder than this */
+	enum severity
+		mildest[FINDING_COUNT]; /* no stored finding of the code is milder than this */
 };
 
 void findings_init(struct findings *sink);
@@ -154,8 +156,8 @@ struct finding *finding_add(struct findings *sink, enum finding_code code, const
 	__attribute__((format(printf, 3, 4)));
 
 /*
- * Say where a finding just added is: the file, the part of it (from the file: escaped; may be empty) and
- * the byte offset or PLACE_NO_OFFSET. `file` is copied.
+ * Say where a finding just added is: the file, the part of it (from the file: escaped; may be
+ * empty) and the byte offset or PLACE_NO_OFFSET. `file` is copied.
  */
 void finding_place(struct findings *sink, struct finding *f, const char *file, struct slice part,
 	uint64_t offset);
@@ -168,8 +170,9 @@ const char *findings_text(struct findings *sink, const char *format, ...)
 const char *findings_escaped(struct findings *sink, struct slice text);
 
 /*
- * The order in which findings are shown: severity, verdict precedence, code, place, message, numbers.
- * It is total, so that it is the same whatever the number of threads. Negative where `a` comes first.
+ * The order in which findings are shown: severity, verdict precedence, code, place, message,
+ * numbers. It is total, so that it is the same whatever the number of threads. Negative where `a`
+ * comes first.
  */
 int finding_compare(const struct finding *a, const struct finding *b);
 
@@ -190,8 +193,8 @@ struct cover {
 	const char *rule;
 	const char *subject; /* what it was about: "rng streams", "bytes", … */
 	enum cover_status status;
-	const char *reason;  /* why not, or why only partly; NULL when it ran */
-	const char *unit;    /* of done and total */
+	const char *reason; /* why not, or why only partly; NULL when it ran */
+	const char *unit;   /* of done and total */
 	uint64_t done, total;
 };
 

@@ -15,9 +15,12 @@
 #define CANDIDATES_MAX 1000000u
 #define SURE_BITS 10u /* a framework's own file names, not just an extension */
 
-/* Words in front of a number, the nearest first. Words that are not listed leave the number unnamed. */
-static const char *const step_words[] = {"step", "checkpoint", "ckpt", "iter", "iteration", "global_step", "ba", "it", "update", "steps"};
-static const char *const rank_words[] = {"rank", "dp", "tp", "pp", "mp", "shard", "worker", "gpu", "proc", "process", "node", "rng_state", "random_states", "part"};
+/* Words in front of a number, the nearest first. Words that are not listed leave the number
+ * unnamed. */
+static const char *const step_words[] = {"step", "checkpoint", "ckpt", "iter", "iteration",
+	"global_step", "ba", "it", "update", "steps"};
+static const char *const rank_words[] = {"rank", "dp", "tp", "pp", "mp", "shard", "worker", "gpu",
+	"proc", "process", "node", "rng_state", "random_states", "part"};
 
 static bool word_before(struct slice name, size_t at, const char *const *words, size_t count)
 {
@@ -62,7 +65,8 @@ static bool next_number(struct slice name, size_t from, struct number *out)
 /* Digits, a point, digits: a loss or an accuracy. */
 static bool is_metric(struct slice text, const struct number *n)
 {
-	return text.n - n->end >= 2 && text.p[n->end] == '.' && isdigit((unsigned char)text.p[n->end + 1]);
+	return text.n - n->end >= 2 && text.p[n->end] == '.' &&
+	       isdigit((unsigned char)text.p[n->end + 1]);
 }
 
 int64_t step_in_name(const char *name)
@@ -79,18 +83,22 @@ int64_t step_in_name(const char *name)
 		if (word_before(text, n.at, step_words, COUNT(step_words)))
 			return (int64_t)n.value;
 		metric |= is_metric(text, &n);
-		/* A name that is only a number, or ends in one before its extension: "model_7000.pt". */
+		/* A name that is only a number, or ends in one before its extension:
+		 * "model_7000.pt". */
 		bool bare = n.at == 0 || strchr("-_.", text.p[n.at - 1]);
 		/* Both halves of a decimal fraction ("val_loss=0.31") are a measure's. */
-		bool after = n.at > 1 && text.p[n.at - 1] == '.' && isdigit((unsigned char)text.p[n.at - 2]);
-		bool before = n.end + 1 < text.n && text.p[n.end] == '.' && isdigit((unsigned char)text.p[n.end + 1]);
+		bool after = n.at > 1 && text.p[n.at - 1] == '.' &&
+			     isdigit((unsigned char)text.p[n.at - 2]);
+		bool before = n.end + 1 < text.n && text.p[n.end] == '.' &&
+			      isdigit((unsigned char)text.p[n.end + 1]);
 		if (after || before)
 			continue;
 		/* "00001-of-00003" is a shard. */
 		if (slice_starts((struct slice){text.p + n.end, text.n - n.end}, SLICE("-of-")))
 			continue;
 		if (bare && !word_before(text, n.at, rank_words, COUNT(rank_words)) &&
-			!word_before(text, n.at, (const char *const[]){"epoch", "ep", "of", "version", "v"}, 5)) {
+			!word_before(text, n.at,
+				(const char *const[]){"epoch", "ep", "of", "version", "v"}, 5)) {
 			unnamed = (int64_t)n.value;
 			unnamed_count++;
 		}
@@ -112,8 +120,10 @@ int64_t place_in_name(const char *name)
 	for (size_t from = 0; next_number(text, from, &n); from = n.end) {
 		size_t digits = n.end - n.at;
 		/* "e3", but not the exponent of "1e-3". */
-		bool e = n.at > 0 && (text.p[n.at - 1] | 0x20) == 'e' && (n.at < 2 || !isalnum((unsigned char)text.p[n.at - 2]));
-		if (n.value <= INT64_MAX && (e || word_before(text, n.at, epoch_words, COUNT(epoch_words))))
+		bool e = n.at > 0 && (text.p[n.at - 1] | 0x20) == 'e' &&
+			 (n.at < 2 || !isalnum((unsigned char)text.p[n.at - 2]));
+		if (n.value <= INT64_MAX &&
+			(e || word_before(text, n.at, epoch_words, COUNT(epoch_words))))
 			return (int64_t)n.value;
 		if (n.value <= INT32_MAX && word_before(text, n.at, rank_words, COUNT(rank_words)))
 			return -1;
@@ -132,7 +142,8 @@ int64_t place_in_name(const char *name)
 	}
 	if (parts >= 3)
 		return (int64_t)date;
-	return metric && !is_metric(text, &first) && first.value <= INT64_MAX ? (int64_t)first.value : -1;
+	return metric && !is_metric(text, &first) && first.value <= INT64_MAX ? (int64_t)first.value
+									      : -1;
 }
 
 int64_t run_in_name(const char *name)
@@ -163,7 +174,8 @@ int64_t launch_in_path(const char *path, const char *word, size_t *start, size_t
 	int64_t launch = -1;
 	size_t n = strlen(word);
 
-	for (const char *part = path; part; part = strchr(part, '/') ? strchr(part, '/') + 1 : NULL) {
+	for (const char *part = path; part;
+		part = strchr(part, '/') ? strchr(part, '/') + 1 : NULL) {
 		size_t digits = strncmp(part, word, n) == 0 ? strspn(part + n, "0123456789") : 0;
 		uint64_t number;
 		if (digits == 0 || (part[n + digits] != '/' && part[n + digits] != '\0') ||
@@ -216,8 +228,9 @@ static struct candidate *add(struct candidates *c, const struct listing *l, cons
 	}
 	struct slice text = slice_of(name);
 	added->leftover = slice_starts(text, SLICE("tmp")) || slice_starts(text, SLICE(".tmp")) ||
-		slice_ends(text, SLICE(".tmp")) || slice_ends(text, SLICE(".incomplete")) ||
-		slice_ends(text, SLICE("-tmp")) || slice_ends(text, SLICE(".part"));
+			  slice_ends(text, SLICE(".tmp")) ||
+			  slice_ends(text, SLICE(".incomplete")) ||
+			  slice_ends(text, SLICE("-tmp")) || slice_ends(text, SLICE(".part"));
 	profile_bits(added, l, &added->profile);
 	return added;
 }
@@ -263,8 +276,8 @@ static void take_pointer(struct candidates *c, const struct listing *l, const st
 }
 
 /*
- * A name with its step number cut out, so that files of one family compare equal: "step_#.pt". Ranks stay
- * in, so that the files of one step are gathered by the step alone.
+ * A name with its step number cut out, so that files of one family compare equal: "step_#.pt".
+ * Ranks stay in, so that the files of one step are gathered by the step alone.
  */
 static bool same_family(const char *a, const char *b)
 {
@@ -336,11 +349,12 @@ static bool same_place(struct series a, struct series b)
 /* Words that stand for "the newest" or "the best one so far" in the names of whole checkpoints. */
 static const char *const marks[] = {"best", "last", "latest", "final"};
 /* Words that say no more than that a file is a checkpoint. */
-static const char *const plain_words[] = {"best", "last", "latest", "final", "model", "checkpoint", "ckpt", "epoch", "step"};
+static const char *const plain_words[] = {
+	"best", "last", "latest", "final", "model", "checkpoint", "ckpt", "epoch", "step"};
 
 /*
- * The words of a name without those that any whole checkpoint may have, without digits and punctuation:
- * "model_best.pth.tar" and "checkpoint.pth.tar" have the same.
+ * The words of a name without those that any whole checkpoint may have, without digits and
+ * punctuation: "model_best.pth.tar" and "checkpoint.pth.tar" have the same.
  */
 static void stem_of(const char *name, char *out, size_t size, bool *marked)
 {
@@ -357,9 +371,11 @@ static void stem_of(const char *name, char *out, size_t size, bool *marked)
 		}
 		bool plain = false;
 		for (size_t i = 0; i < COUNT(plain_words); i++)
-			plain |= strlen(plain_words[i]) == length && strncasecmp(name, plain_words[i], length) == 0;
+			plain |= strlen(plain_words[i]) == length &&
+				 strncasecmp(name, plain_words[i], length) == 0;
 		for (size_t i = 0; i < COUNT(marks); i++)
-			*marked |= strlen(marks[i]) == length && strncasecmp(name, marks[i], length) == 0;
+			*marked |= strlen(marks[i]) == length &&
+				   strncasecmp(name, marks[i], length) == 0;
 		for (size_t i = 0; !plain && i < length && n + 2 < size; i++)
 			out[n++] = name[i];
 		if (!plain && n + 1 < size)
@@ -398,8 +414,8 @@ static bool stands_alone(const struct listing *l, const uint32_t *own, size_t co
 }
 
 /*
- * Two files of one family with different steps (or epochs, or dates) make a folder a root of single-file
- * checkpoints, and so does a best or last one beside another.
+ * Two files of one family with different steps (or epochs, or dates) make a folder a root of
+ * single-file checkpoints, and so does a best or last one beside another.
  */
 static bool holds_family(const struct listing *l, const uint32_t *own, size_t count)
 {
@@ -411,7 +427,8 @@ static bool holds_family(const struct listing *l, const uint32_t *own, size_t co
 		if (at.member) {
 			if (!first)
 				first = file;
-			else if (same_family(first->name, file->name) && !same_place(file_series(first), at))
+			else if (same_family(first->name, file->name) &&
+				 !same_place(file_series(first), at))
 				return true;
 		}
 		if (!has_checkpoint_extension(file->name))
@@ -424,7 +441,8 @@ static bool holds_family(const struct listing *l, const uint32_t *own, size_t co
 	return false;
 }
 
-/* Whether two files with the same place in a series are parts of one checkpoint: ranks, or a model and its optimizer. */
+/* Whether two files with the same place in a series are parts of one checkpoint: ranks, or a model
+ * and its optimizer. */
 static bool parts_of_one(const struct listed *a, const struct listed *b)
 {
 	static const char *const whole[] = {"checkpoint", "ckpt"};
@@ -446,11 +464,12 @@ static bool parts_of_one(const struct listed *a, const struct listed *b)
 }
 
 /*
- * The single-file checkpoints of a folder, one candidate a step. Files that share a step are one checkpoint
- * if their names tell ranks or parts apart, else each is one of its own. O(files^2) in one folder at the worst.
+ * The single-file checkpoints of a folder, one candidate a step. Files that share a step are one
+ * checkpoint if their names tell ranks or parts apart, else each is one of its own. O(files^2) in
+ * one folder at the worst.
  */
-static bool add_family(struct candidates *c, const struct listing *l, uint32_t dir, const uint32_t *own,
-	size_t count)
+static bool add_family(struct candidates *c, const struct listing *l, uint32_t dir,
+	const uint32_t *own, size_t count)
 {
 	uint32_t *group = arena_array(&c->arena, count, sizeof *group);
 	bool *taken = arena_array(&c->arena, count, sizeof *taken);
@@ -500,8 +519,8 @@ static bool name_paths(struct candidates *c, const struct listing *l)
 			k->path = arena_printf(&c->arena, "%s%s%s", l->root, slash, dir->path);
 			k->folder = l->dirs.items[dir->parent].path;
 		} else {
-			k->path = arena_printf(&c->arena, "%s%s%s%s%s", l->root, slash, dir->path, *dir->path ? "/" : "",
-				k->name);
+			k->path = arena_printf(&c->arena, "%s%s%s%s%s", l->root, slash, dir->path,
+				*dir->path ? "/" : "", k->name);
 			k->folder = dir->path;
 		}
 		if (!k->path)
@@ -530,14 +549,16 @@ static bool find_self(struct candidates *c, const struct listing *l, uint32_t *f
 }
 
 /*
- * Whether the folder is one checkpoint rather than a root: some profile knows it by its own files, and it is
- * neither a family of single-file checkpoints nor the parent of folders with steps in their names. A Trainer's
- * output folder holds the final model beside the checkpoints; DeepSpeed puts global_step30 into checkpoint-30.
+ * Whether the folder is one checkpoint rather than a root: some profile knows it by its own files,
+ * and it is neither a family of single-file checkpoints nor the parent of folders with steps in
+ * their names. A Trainer's output folder holds the final model beside the checkpoints; DeepSpeed
+ * puts global_step30 into checkpoint-30.
  */
 static bool is_checkpoint(const struct listing *l, uint32_t *files)
 {
 	size_t own = files_below(l, 0, files, false);
-	struct candidate self = {.name = l->dirs.items[0].name, .base = "", .files = files, .file_count = own};
+	struct candidate self = {
+		.name = l->dirs.items[0].name, .base = "", .files = files, .file_count = own};
 	bool parent = false;
 
 	self.step = step_in_name(self.name);
@@ -545,7 +566,8 @@ static bool is_checkpoint(const struct listing *l, uint32_t *files)
 	if (own == 0 || (bits < SURE_BITS && holds_family(l, files, own)))
 		return false;
 	for (uint32_t d = 1; d < l->dirs.count; d++)
-		parent = parent || (l->dirs.items[d].parent == 0 && step_in_name(l->dirs.items[d].name) >= 0);
+		parent = parent ||
+			 (l->dirs.items[d].parent == 0 && step_in_name(l->dirs.items[d].name) >= 0);
 	return bits >= SURE_BITS || (bits > 0 && !parent);
 }
 
@@ -561,7 +583,11 @@ static bool find_below(struct candidates *c, const struct listing *l, uint32_t *
 			continue;
 		}
 		size_t count = files_below(l, d, files, false);
-		struct candidate own = {.name = dir->name, .base = dir->path, .files = files, .file_count = count, .step = -1};
+		struct candidate own = {.name = dir->name,
+			.base = dir->path,
+			.files = files,
+			.file_count = count,
+			.step = -1};
 		unsigned bits = profile_bits(&own, l, &own.profile);
 		if (bits < SURE_BITS && holds_family(l, files, count)) {
 			if (!add_family(c, l, d, files, count))
@@ -569,7 +595,8 @@ static bool find_below(struct candidates *c, const struct listing *l, uint32_t *
 			inside[d] = d > 0;
 			continue;
 		}
-		/* Notes, logs and settings beside a folder of checkpoints make none of their parent. */
+		/* Notes, logs and settings beside a folder of checkpoints make none of their
+		 * parent. */
 		if (d == 0 || (step_in_name(dir->name) < 0 && bits == 0))
 			continue;
 		count = files_below(l, d, files, true);
@@ -591,7 +618,8 @@ int candidates_find(struct candidates *c, const struct listing *l, struct error 
 	arena_init(&c->arena, (size_t)256 << 20);
 	uint32_t *files = arena_array(&c->arena, l->files.count + 1, sizeof *files);
 	if (!files)
-		return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for a list of %zu files", l->files.count);
+		return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for a list of %zu files",
+			l->files.count);
 	if (l->single || is_checkpoint(l, files)) {
 		if (find_self(c, l, files))
 			return RP_OK;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which files under a path belong together as one checkpoint. A checkpoint is a folder, or one file, or
- * the files of a folder whose names carry one step number ("step_00040_rank1.pt"). Judged by names and
- * sizes only; nothing is opened but the few bytes that pointers hold.
+ * Which files under a path belong together as one checkpoint. A checkpoint is a folder, or one
+ * file, or the files of a folder whose names carry one step number ("step_00040_rank1.pt"). Judged
+ * by names and sizes only; nothing is opened but the few bytes that pointers hold.
  */
 #ifndef PROFILE_CANDIDATE_H
 #define PROFILE_CANDIDATE_H
@@ -12,35 +12,38 @@
 struct profile;
 
 struct candidate {
-	const char *path;      /* as a person would type it: root and name */
-	const char *name;      /* "checkpoint-30", "step_00040.pt" */
-	const char *base;      /* what the member paths are relative to, below the listing's root: "" or "x/y" */
-	const char *folder;    /* the folder that it lies in, below the listing's root: runs are told apart by it */
-	uint32_t dir;          /* index of base in the listing */
-	bool is_dir;           /* a folder is the checkpoint, rather than files in it */
+	const char *path; /* as a person would type it: root and name */
+	const char *name; /* "checkpoint-30", "step_00040.pt" */
+	const char *base; /* what the member paths are relative to, below the listing's root: "" or
+			     "x/y" */
+	const char *folder; /* the folder that it lies in, below the listing's root: runs are told
+			       apart by it */
+	uint32_t dir;       /* index of base in the listing */
+	bool is_dir;        /* a folder is the checkpoint, rather than files in it */
 	const struct profile *profile;
-	uint32_t *files;       /* indices into the listing */
+	uint32_t *files; /* indices into the listing */
 	size_t file_count;
-	int64_t step;          /* from the name, or -1 */
-	int64_t place;         /* place in its series, from an epoch or a date in the name, or -1 */
-	int64_t mtime_ns;      /* newest of its files */
+	int64_t step;     /* from the name, or -1 */
+	int64_t place;    /* place in its series, from an epoch or a date in the name, or -1 */
+	int64_t mtime_ns; /* newest of its files */
 	uint64_t bytes;
-	bool leftover;         /* its own name says that a save did not finish: "tmp-checkpoint-40" */
+	bool leftover; /* its own name says that a save did not finish: "tmp-checkpoint-40" */
 };
 
 struct pointer {
-	const char *file;      /* relative to the root: "latest" */
-	const char *target;    /* what it says, escaped by whoever shows it */
+	const char *file;   /* relative to the root: "latest" */
+	const char *target; /* what it says, escaped by whoever shows it */
 };
 
 struct candidates {
 	struct arena arena;
 	ARRAY(struct candidate) list; /* by step, then by name */
 	ARRAY(struct pointer) pointers;
-	bool root;             /* the path holds checkpoints rather than being one */
+	bool root; /* the path holds checkpoints rather than being one */
 };
 
-/* Find the checkpoints of a listing. RP_E_NOT_FOUND where there is none, with a word on what was seen. */
+/* Find the checkpoints of a listing. RP_E_NOT_FOUND where there is none, with a word on what was
+ * seen. */
 int candidates_find(struct candidates *c, const struct listing *l, struct error *e);
 void candidates_release(struct candidates *c);
 
@@ -48,8 +51,9 @@ void candidates_release(struct candidates *c);
 const char *candidate_member(const struct candidate *c, const struct listed *file);
 
 /*
- * The number of the launch whose folder a path lies in, where launches make folders of their own: 2 of
- * "logs/version_2/checkpoints" with the word "version_"; -1: none. *start and *end enclose the number.
+ * The number of the launch whose folder a path lies in, where launches make folders of their own: 2
+ * of "logs/version_2/checkpoints" with the word "version_"; -1: none. *start and *end enclose the
+ * number.
  */
 int64_t launch_in_path(const char *path, const char *word, size_t *start, size_t *end);
 
@@ -60,12 +64,14 @@ int64_t launch_in_path(const char *path, const char *word, size_t *start, size_t
 int64_t step_in_name(const char *name);
 
 /*
- * The number that orders checkpoints whose names give no step: the epoch ("epoch_3.pt", "ep=3.ckpt"), the
- * number before a metric ("model-03-1.2345.pt"), or a date ("2026-03-01_12-30-00.pt"); or -1.
+ * The number that orders checkpoints whose names give no step: the epoch ("epoch_3.pt",
+ * "ep=3.ckpt"), the number before a metric ("model-03-1.2345.pt"), or a date
+ * ("2026-03-01_12-30-00.pt"); or -1.
  */
 int64_t place_in_name(const char *name);
 
-/* The fold, seed or trial in a name ("fold2_epoch_3.pt"): checkpoints in which it differs are of different runs; or -1. */
+/* The fold, seed or trial in a name ("fold2_epoch_3.pt"): checkpoints in which it differs are of
+ * different runs; or -1. */
 int64_t run_in_name(const char *name);
 
 /* The rank in a name ("rng_state_3.pth", "rank1.pt", "dp_rank_0"), or -1. */

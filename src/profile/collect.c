@@ -42,7 +42,7 @@ bool collect_number(struct collector *c, struct val v, double *out)
 	if (val_to_double(v, out))
 		return true;
 	return v.kind == VAL_TENSOR && v.tensor->numel == 1 && c->doc &&
-		tensor_read_double(c->doc, v.tensor, 0, out, NULL) == RP_OK;
+	       tensor_read_double(c->doc, v.tensor, 0, out, NULL) == RP_OK;
 }
 
 bool collect_fact(struct collector *c, enum fact_key key, int32_t group, struct val v)
@@ -61,7 +61,8 @@ bool collect_fact(struct collector *c, enum fact_key key, int32_t group, struct 
 }
 
 /* A fact from the part of `v` under `name`, if it is there. */
-static bool fact_from(struct collector *c, enum fact_key key, int32_t group, struct val v, const char *name)
+static bool fact_from(
+	struct collector *c, enum fact_key key, int32_t group, struct val v, const char *name)
 {
 	struct val part = val_get(v, name);
 
@@ -73,7 +74,8 @@ static bool fact_from(struct collector *c, enum fact_key key, int32_t group, str
 	return taken;
 }
 
-/* ---- tensors ---------------------------------------------------------------------------------- */
+/* ---- tensors ----------------------------------------------------------------------------------
+ */
 
 /* The state's row for a document's storage, made at its first use. */
 static uint32_t storage_row(struct collector *c, struct storage *storage)
@@ -94,7 +96,8 @@ static uint32_t storage_row(struct collector *c, struct storage *storage)
 		c->state->no_memory = true;
 		return NO_FILE;
 	}
-	/* The document goes when it was looked through, so this is the moment to ask it for the place. */
+	/* The document goes when it was looked through, so this is the moment to ask it for the
+	 * place. */
 	bool readable = !storage->inline_bytes && !storage->compressed && !storage->missing;
 	if (readable)
 		readable = document_locate(c->doc, storage, c->sink, NULL) == RP_OK;
@@ -110,8 +113,8 @@ static uint32_t storage_row(struct collector *c, struct storage *storage)
 	return *row;
 }
 
-uint32_t collect_tensor(struct collector *c, const char *name, enum tensor_role role,
-	const struct tensor *t)
+uint32_t collect_tensor(
+	struct collector *c, const char *name, enum tensor_role role, const struct tensor *t)
 {
 	struct state_tensor *row = array_push(&c->state->tensors, ROWS_MAX);
 	int64_t *shape = t->ndim ? arena_array(&c->state->arena, t->ndim, sizeof *shape) : NULL;
@@ -143,12 +146,13 @@ uint32_t collect_tensor(struct collector *c, const char *name, enum tensor_role 
 		.dtype = t->dtype,
 		.role = (uint8_t)role,
 		.whole = t->storage && t->first == 0 && tensor_is_contiguous(t) &&
-			t->numel * dtype_size(t->dtype) == t->storage->length,
+			 t->numel * dtype_size(t->dtype) == t->storage->length,
 	};
 	return (uint32_t)(c->state->tensors.count - 1);
 }
 
-/* ---- random streams --------------------------------------------------------------------------- */
+/* ---- random streams ---------------------------------------------------------------------------
+ */
 
 static bool words_of(struct val sequence, uint64_t count, uint32_t *out)
 {
@@ -161,12 +165,13 @@ static bool words_of(struct val sequence, uint64_t count, uint32_t *out)
 	return true;
 }
 
-static void add_stream(struct collector *c, const struct rng_state *state, const char *owner, int32_t device)
+static void add_stream(
+	struct collector *c, const struct rng_state *state, const char *owner, int32_t device)
 {
 	/* A worker process begins its streams anew with every epoch: they continue nothing. */
 	struct slice path = strbuf_slice(&c->path);
 	if (c->in_loader && (slice_find(path, SLICE("rng_states")) != SIZE_MAX ||
-		slice_find(path, SLICE("_worker_snapshots")) != SIZE_MAX))
+				    slice_find(path, SLICE("_worker_snapshots")) != SIZE_MAX))
 		return;
 	if (c->in_loader && strcmp(owner, "generator") != 0)
 		owner = state_printf(c->state, "loader %s", owner);
@@ -176,7 +181,8 @@ static void add_stream(struct collector *c, const struct rng_state *state, const
 /* A state whose shape is right but whose content no generator can have: say so, and go on. */
 static void bad_stream(struct collector *c, const char *what, const struct error *e)
 {
-	struct finding *f = finding_add(c->sink, FINDING_I104, "the %s state is not one: %s", what, e->text);
+	struct finding *f =
+		finding_add(c->sink, FINDING_I104, "the %s state is not one: %s", what, e->text);
 
 	f->place.file = findings_text(c->sink, "%s", state_whole_path(c->state, c->file));
 	f->place.path = findings_escaped(c->sink, strbuf_slice(&c->path));
@@ -193,7 +199,8 @@ static bool take_python(struct collector *c, struct val v)
 	if (!val_is_sequence(v) || val_count(v) != 3 || !val_to_i64(val_at(v, 0), &version))
 		return false;
 	struct val internal = val_at(v, 1), cached = val_at(v, 2);
-	if (version < 2 || version > 3 || !val_is_sequence(internal) || val_count(internal) != 625 ||
+	if (version < 2 || version > 3 || !val_is_sequence(internal) ||
+		val_count(internal) != 625 ||
 		(cached.kind != VAL_NONE && !val_to_double(cached, &gauss)))
 		return false;
 	struct rng_state state;
@@ -201,7 +208,8 @@ static bool take_python(struct collector *c, struct val v)
 	if (!words_of(internal, 625, words))
 		fail(&e, RP_E_FORMAT, ERROR_NO_OFFSET, "an integer is outside 32 bits");
 	else
-		rng_decode_words(RNG_LAYOUT_PYTHON, words, words[624], cached.kind != VAL_NONE, gauss, &state, &e);
+		rng_decode_words(RNG_LAYOUT_PYTHON, words, words[624], cached.kind != VAL_NONE,
+			gauss, &state, &e);
 	if (e.status < 0)
 		bad_stream(c, "python random", &e);
 	else
@@ -237,15 +245,18 @@ static bool take_numpy(struct collector *c, struct val v)
 	double value = 0;
 	bool ok = val_to_u64(pos, &position);
 	if (key.kind == VAL_TENSOR && key.tensor->dtype == DTYPE_U32 && key.tensor->numel == 624)
-		ok = ok && tensor_read_bytes(c->doc, key.tensor, bytes, sizeof bytes, &n, &e) == RP_OK;
+		ok = ok &&
+		     tensor_read_bytes(c->doc, key.tensor, bytes, sizeof bytes, &n, &e) == RP_OK;
 	else
-		ok = ok && val_is_sequence(key) && val_count(key) == 624 && words_of(key, 624, words);
+		ok = ok && val_is_sequence(key) && val_count(key) == 624 &&
+		     words_of(key, 624, words);
 	if (n == sizeof words)
 		memcpy(words, bytes, sizeof words);
 	val_to_i64(has, &cached);
 	val_to_double(gauss, &value);
 	if (!ok)
-		fail(&e, RP_E_FORMAT, ERROR_NO_OFFSET, "it has no 624 words of 32 bits and a position");
+		fail(&e, RP_E_FORMAT, ERROR_NO_OFFSET,
+			"it has no 624 words of 32 bits and a position");
 	else
 		rng_decode_words(RNG_LAYOUT_NUMPY, words, position, cached != 0, value, &state, &e);
 	if (e.status < 0)
@@ -285,10 +296,12 @@ static bool take_pcg(struct collector *c, struct val v, struct slice name)
 	struct error e = ERROR_INIT;
 	if (!int128_of(val_dig(v, "state", "state", NULL), &state[0], &state[1]) ||
 		!int128_of(val_dig(v, "state", "inc", NULL), &inc[0], &inc[1]))
-		fail(&e, RP_E_FORMAT, ERROR_NO_OFFSET, "its state and increment are no 128-bit integers");
+		fail(&e, RP_E_FORMAT, ERROR_NO_OFFSET,
+			"its state and increment are no 128-bit integers");
 	else
-		rng_decode_pcg64(val_is_text(kind, "PCG64") ? RNG_LAYOUT_NUMPY_PCG64 : RNG_LAYOUT_NUMPY_PCG64DXSM, state,
-			inc, has != 0, (uint32_t)half, &decoded, &e);
+		rng_decode_pcg64(val_is_text(kind, "PCG64") ? RNG_LAYOUT_NUMPY_PCG64
+							    : RNG_LAYOUT_NUMPY_PCG64DXSM,
+			state, inc, has != 0, (uint32_t)half, &decoded, &e);
 	if (e.status < 0) {
 		bad_stream(c, "numpy generator", &e);
 		return true;
@@ -306,7 +319,8 @@ static bool contains(struct slice text, const char *word)
 /* Names under which a small byte tensor is taken for a device generator's state. */
 static bool names_generator(struct slice name)
 {
-	static const char *const words[] = {"rng", "cuda", "random", "seed", "generator", "gpu", "xpu", "tracker"};
+	static const char *const words[] = {
+		"rng", "cuda", "random", "seed", "generator", "gpu", "xpu", "tracker"};
 
 	for (size_t i = 0; i < COUNT(words); i++)
 		if (contains(name, words[i]))
@@ -349,8 +363,9 @@ static bool take_torch(struct collector *c, struct val v, struct slice name, int
 		bad_stream(c, what, &e);
 		return true;
 	}
-	bool private = c->in_loader || contains(name, "gen") || contains(name, "shuffle") || contains(strbuf_slice(&c->path), "sampler") ||
-		contains(strbuf_slice(&c->path), "loader");
+	bool private = c->in_loader || contains(name, "gen") || contains(name, "shuffle") ||
+		       contains(strbuf_slice(&c->path), "sampler") ||
+		       contains(strbuf_slice(&c->path), "loader");
 	const char *owner = cpu ? (private ? "generator" : "torch cpu") : cuda ? "cuda" : "mps";
 	add_stream(c, &state, owner, cpu ? -1 : device);
 	collect_tensor(c, strbuf_text(&c->path), TENSOR_RNG, v.tensor);
@@ -359,10 +374,12 @@ static bool take_torch(struct collector *c, struct val v, struct slice name, int
 
 bool collect_stream(struct collector *c, struct val v, struct slice name, int32_t device)
 {
-	return take_python(c, v) || take_numpy(c, v) || take_pcg(c, v, name) || take_torch(c, v, name, device);
+	return take_python(c, v) || take_numpy(c, v) || take_pcg(c, v, name) ||
+	       take_torch(c, v, name, device);
 }
 
-/* ---- optimizer -------------------------------------------------------------------------------- */
+/* ---- optimizer --------------------------------------------------------------------------------
+ */
 
 static const char *optimizer_name(struct val group, bool moments)
 {
@@ -373,11 +390,13 @@ static const char *optimizer_name(struct val group, bool moments)
 			return decoupled.i ? "AdamW" : "Adam";
 		return moments ? "Adam or AdamW" : "";
 	}
-	if (val_get(group, "momentum").kind != VAL_ABSENT && val_get(group, "nesterov").kind != VAL_ABSENT)
+	if (val_get(group, "momentum").kind != VAL_ABSENT &&
+		val_get(group, "nesterov").kind != VAL_ABSENT)
 		return "SGD";
 	if (val_get(group, "lr_decay").kind != VAL_ABSENT)
 		return "Adagrad";
-	if (val_get(group, "alpha").kind != VAL_ABSENT && val_get(group, "centered").kind != VAL_ABSENT)
+	if (val_get(group, "alpha").kind != VAL_ABSENT &&
+		val_get(group, "centered").kind != VAL_ABSENT)
 		return "RMSprop";
 	if (val_get(group, "clip_threshold").kind != VAL_ABSENT)
 		return "Adafactor";
@@ -410,7 +429,8 @@ static void take_group(struct collector *c, struct val group, int32_t index)
 	}
 }
 
-/* The group that lists a parameter; groups are few and lists are runs, so this walks them in step. */
+/* The group that lists a parameter; groups are few and lists are runs, so this walks them in step.
+ */
 struct group_map {
 	struct val groups;
 	uint64_t listed;
@@ -434,8 +454,9 @@ static int32_t group_of(const struct group_map *map, struct val key)
 		}
 		for (uint64_t i = 0; i < n; i++) {
 			struct val listed = val_at(ids, i);
-			if (listed.kind == key.kind && (key.kind == VAL_INT ? listed.i == key.i :
-				slice_eq(val_slice(listed), val_slice(key))))
+			if (listed.kind == key.kind &&
+				(key.kind == VAL_INT ? listed.i == key.i
+						     : slice_eq(val_slice(listed), val_slice(key))))
 				return (int32_t)g;
 		}
 	}
@@ -464,12 +485,17 @@ static void take_param_state(struct collector *c, struct optimizer *o, const str
 		if (val_is_text(part_key, "step")) {
 			p->has_step = collect_number(c, part, &p->step);
 			if (part.kind == VAL_TENSOR)
-				collect_tensor(c, strbuf_text(&c->path), TENSOR_OPTIMIZER, part.tensor);
+				collect_tensor(
+					c, strbuf_text(&c->path), TENSOR_OPTIMIZER, part.tensor);
 		} else if (part.kind == VAL_TENSOR) {
-			bool first = val_is_text(part_key, "exp_avg") || val_is_text(part_key, "momentum_buffer");
+			bool first = val_is_text(part_key, "exp_avg") ||
+				     val_is_text(part_key, "momentum_buffer");
 			bool second = val_is_text(part_key, "exp_avg_sq");
 			uint32_t row = collect_tensor(c, strbuf_text(&c->path),
-				first ? TENSOR_MOMENT1 : second ? TENSOR_MOMENT2 : TENSOR_OPTIMIZER, part.tensor);
+				first    ? TENSOR_MOMENT1
+				: second ? TENSOR_MOMENT2
+					 : TENSOR_OPTIMIZER,
+				part.tensor);
 			if (first)
 				p->moment1 = row;
 			if (second)
@@ -520,11 +546,13 @@ bool collect_optimizer(struct collector *c, struct val v)
 		o->adam |= o->params.items[i].moment2 != NO_FILE;
 	o->name = optimizer_name(val_at(groups, 0), o->adam || o->params.count == 0);
 	if (*o->name)
-		state_add_text(c->state, FACT_OPTIMIZER, NO_GROUP, slice_of(o->name), collect_origin(c));
+		state_add_text(
+			c->state, FACT_OPTIMIZER, NO_GROUP, slice_of(o->name), collect_origin(c));
 	return true;
 }
 
-/* ---- schedule and scaler ---------------------------------------------------------------------- */
+/* ---- schedule and scaler ----------------------------------------------------------------------
+ */
 
 /* The scheduler's class, from the attributes that only it has (torch/optim/lr_scheduler.py). */
 static const char *schedule_name(struct val v)
@@ -570,7 +598,8 @@ static void take_rates(struct collector *c, struct val v, const char *name, enum
 bool collect_schedule(struct collector *c, struct val v)
 {
 	if (val_get(v, "last_epoch").kind == VAL_ABSENT ||
-		(val_get(v, "_step_count").kind == VAL_ABSENT && val_get(v, "base_lrs").kind == VAL_ABSENT &&
+		(val_get(v, "_step_count").kind == VAL_ABSENT &&
+			val_get(v, "base_lrs").kind == VAL_ABSENT &&
 			val_get(v, "_last_lr").kind == VAL_ABSENT))
 		return false;
 	fact_from(c, FACT_SCHEDULE_STEP, NO_GROUP, v, "last_epoch");
@@ -582,13 +611,15 @@ bool collect_schedule(struct collector *c, struct val v)
 	take_rates(c, v, "_last_lr", FACT_SCHEDULE_LR);
 	const char *name = schedule_name(v);
 	if (*name)
-		state_add_text(c->state, FACT_SCHEDULE, NO_GROUP, slice_of(name), collect_origin(c));
+		state_add_text(
+			c->state, FACT_SCHEDULE, NO_GROUP, slice_of(name), collect_origin(c));
 	return true;
 }
 
 bool collect_scaler(struct collector *c, struct val v)
 {
-	if (val_get(v, "scale").kind == VAL_ABSENT || val_get(v, "growth_factor").kind == VAL_ABSENT)
+	if (val_get(v, "scale").kind == VAL_ABSENT ||
+		val_get(v, "growth_factor").kind == VAL_ABSENT)
 		return false;
 	fact_from(c, FACT_SCALE, NO_GROUP, v, "scale");
 	fact_from(c, FACT_SCALE_TRACKER, NO_GROUP, v, "_growth_tracker");
@@ -596,7 +627,8 @@ bool collect_scaler(struct collector *c, struct val v)
 	return true;
 }
 
-/* ---- weights ---------------------------------------------------------------------------------- */
+/* ---- weights ----------------------------------------------------------------------------------
+ */
 
 static bool is_float(enum dtype d)
 {
@@ -606,8 +638,8 @@ static bool is_float(enum dtype d)
 static bool is_buffer(struct slice name, const struct tensor *t)
 {
 	return !is_float(t->dtype) || slice_ends(name, SLICE("running_mean")) ||
-		slice_ends(name, SLICE("running_var")) || slice_ends(name, SLICE("inv_freq")) ||
-		slice_ends(name, SLICE("attn.bias")) || slice_ends(name, SLICE("masked_bias"));
+	       slice_ends(name, SLICE("running_var")) || slice_ends(name, SLICE("inv_freq")) ||
+	       slice_ends(name, SLICE("attn.bias")) || slice_ends(name, SLICE("masked_bias"));
 }
 
 bool collect_weights(struct collector *c, struct val v, enum tensor_role role)
@@ -642,7 +674,8 @@ static bool is_weights(struct val v)
 		return false;
 	for (uint64_t i = 0; i < count; i++) {
 		struct val part = val_part(v, i, &key);
-		if (key.kind == VAL_ABSENT || (key.kind == VAL_TEXT && part.kind == VAL_DICT && val_is_text(key, "_metadata")))
+		if (key.kind == VAL_ABSENT || (key.kind == VAL_TEXT && part.kind == VAL_DICT &&
+						      val_is_text(key, "_metadata")))
 			continue;
 		if (key.kind != VAL_TEXT)
 			return false;
@@ -650,7 +683,8 @@ static bool is_weights(struct val v)
 			continue;
 		tensors++;
 		struct slice name = val_slice(key);
-		dotted += contains(name, ".") || slice_ends(name, SLICE("weight")) || slice_ends(name, SLICE("bias"));
+		dotted += contains(name, ".") || slice_ends(name, SLICE("weight")) ||
+			  slice_ends(name, SLICE("bias"));
 	}
 	return tensors > 0 && tensors * 2 > count && dotted * 2 >= tensors;
 }
@@ -672,12 +706,14 @@ void collect_index(struct collector *c, struct val v)
 		/* Neighbours lie in the same shard: its name is kept once. */
 		if (!last || !slice_is(val_slice(file), last))
 			last = state_text(c->state, val_slice(file));
-		*p = (struct placement){
-			.tensor = state_text(c->state, val_slice(key)), .file = last, .index = c->file};
+		*p = (struct placement){.tensor = state_text(c->state, val_slice(key)),
+			.file = last,
+			.index = c->file};
 	}
 }
 
-/* ---- configuration ---------------------------------------------------------------------------- */
+/* ---- configuration ----------------------------------------------------------------------------
+ */
 
 static const struct {
 	const char *name;
@@ -726,7 +762,8 @@ static void take_setting(struct collector *c, struct slice name, struct val v)
 			collect_fact(c, settings[i].key, NO_GROUP, v);
 	double p;
 	/* Only the largest counts: it proves that something draws from the device's stream. */
-	if (contains(name, "drop") && v.kind == VAL_FLOAT && val_to_double(v, &p) && p > 0 && p < 1) {
+	if (contains(name, "drop") && v.kind == VAL_FLOAT && val_to_double(v, &p) && p > 0 &&
+		p < 1) {
 		double known = 0;
 		state_real(c->state, FACT_DROPOUT, &known);
 		if (p > known)
@@ -743,12 +780,14 @@ static void config_walk(struct collector *c, struct val v, unsigned depth, unsig
 		if (key.kind == VAL_ABSENT)
 			continue;
 		size_t mark = collect_enter(c, key);
-		if (part.kind == VAL_BOOL || part.kind == VAL_INT || part.kind == VAL_FLOAT || part.kind == VAL_TEXT) {
+		if (part.kind == VAL_BOOL || part.kind == VAL_INT || part.kind == VAL_FLOAT ||
+			part.kind == VAL_TEXT) {
 			(*left)--;
 			collect_fact(c, FACT_CONFIG, NO_GROUP, part);
 			if (key.kind == VAL_TEXT)
 				take_setting(c, val_slice(key), part);
-		} else if (depth < 4 && (part.kind == VAL_DICT || part.kind == VAL_OBJECT || val_is_sequence(part))) {
+		} else if (depth < 4 && (part.kind == VAL_DICT || part.kind == VAL_OBJECT ||
+						val_is_sequence(part))) {
 			config_walk(c, part, depth + 1, left);
 		}
 		collect_leave(c, mark);
@@ -761,7 +800,8 @@ void collect_config(struct collector *c, struct val v)
 	config_walk(c, v, 0, &left);
 }
 
-/* ---- the walk --------------------------------------------------------------------------------- */
+/* ---- the walk ---------------------------------------------------------------------------------
+ */
 
 /* Names of counters in the upper levels of a checkpoint, as people and frameworks write them. */
 static const struct {
@@ -798,12 +838,14 @@ static const struct {
 };
 
 /* Keys by which data loaders and samplers save where they are. */
-static const char *const positions[] = {"_num_yielded", "num_yielded", "_sampler_iter_yielded", "samples_yielded",
-	"num_samples_yielded", "sample_in_epoch", "sampler_position", "position", "current_iteration",
-	"_num_batches_fetched", "start_index", "shard_example_idx", "kept_batches"};
+static const char *const positions[] = {"_num_yielded", "num_yielded", "_sampler_iter_yielded",
+	"samples_yielded", "num_samples_yielded", "sample_in_epoch", "sampler_position", "position",
+	"current_iteration", "_num_batches_fetched", "start_index", "shard_example_idx",
+	"kept_batches"};
 
-static const char *const config_names[] = {"args", "config", "cfg", "hparams", "hyper_parameters", "model_args",
-	"training_args", "train_args", "model_config", "train_config", "configuration", "options", "opt_args", "params_config"};
+static const char *const config_names[] = {"args", "config", "cfg", "hparams", "hyper_parameters",
+	"model_args", "training_args", "train_args", "model_config", "train_config",
+	"configuration", "options", "opt_args", "params_config"};
 
 static bool name_in(struct slice name, const char *const *names, size_t count)
 {
@@ -813,25 +855,89 @@ static bool name_in(struct slice name, const char *const *names, size_t count)
 	return false;
 }
 
-/* Where the walk is; the nodes above it, so that a cycle ends. */
+/* Where the walk is. */
 struct place_above {
 	const struct place_above *up;
-	const void *node;
 	struct slice name; /* the nearest text key */
 	int32_t index;     /* in the list directly above, or -1 */
-	bool ema, ranks;   /* below a key that speaks of averaged weights; in a list with an entry a rank */
+	bool ema, ranks;   /* below a key that speaks of averaged weights; in a list with an entry a
+			      rank */
 	unsigned depth;
 };
 
-static bool above(const struct place_above *p, const void *node)
+/* A node that was walked, and what decided how: the same one is not walked twice in the same way.
+ */
+struct visit {
+	const void *node;
+	int32_t rank;
+	uint32_t way;
+};
+
+static bool same_visit(const struct visit *a, const struct visit *b)
 {
-	for (; p; p = p->up)
-		if (p->node == node)
-			return true;
-	return false;
+	return a->node == b->node && a->rank == b->rank && a->way == b->way;
 }
 
-/* Below such a key stands what was once measured ("best": {"step": 400, …}), not where the run is. */
+/* The slot of a visit, or the free one where it belongs. */
+static struct visit *visit_slot(struct visit *slots, size_t size, const struct visit *v)
+{
+	uint64_t hash = ((uint64_t)(uintptr_t)v->node ^ ((uint64_t)(uint32_t)v->rank << 40) ^
+				((uint64_t)v->way << 56)) *
+			0x9e3779b97f4a7c15u;
+	size_t at = (size_t)(hash >> 20) & (size - 1);
+
+	while (slots[at].node && !same_visit(&slots[at], v))
+		at = (at + 1) & (size - 1);
+	return &slots[at];
+}
+
+/*
+ * Whether this visit is a new one. Pickles share nodes, so that a few hundred bytes may hold more
+ * paths than there is time for: O(nodes) then, and cycles end.
+ */
+static bool first_visit(struct collector *c, struct visit v)
+{
+	if (2 * c->visits.used >= c->visits.size) {
+		size_t size = c->visits.size ? 2 * c->visits.size : 256;
+		struct visit *slots = calloc(size, sizeof *slots);
+		if (!slots) {
+			c->state->no_memory = true;
+			return false;
+		}
+		for (size_t i = 0; i < c->visits.size; i++)
+			if (c->visits.slots[i].node)
+				*visit_slot(slots, size, &c->visits.slots[i]) = c->visits.slots[i];
+		free(c->visits.slots);
+		c->visits.slots = slots;
+		c->visits.size = size;
+	}
+	struct visit *slot = visit_slot(c->visits.slots, c->visits.size, &v);
+	if (slot->node)
+		return false;
+	*slot = v;
+	c->visits.used++;
+	return true;
+}
+
+static const void *node_of(struct val v)
+{
+	if (v.kind == VAL_OBJECT)
+		return v.object;
+	return val_is_container(v) ? v.node : NULL;
+}
+
+/* What besides its node and rank decides what is taken of a part. */
+static uint32_t way_of(const struct collector *c, struct val key, const struct place_above *at)
+{
+	bool config =
+		key.kind == VAL_TEXT && name_in(val_slice(key), config_names, COUNT(config_names));
+
+	return (uint32_t)c->only_data | (uint32_t)c->in_loader << 1 | (uint32_t)at->ema << 2 |
+	       (uint32_t)config << 3 | (at->depth < 3 ? at->depth : 3) << 4;
+}
+
+/* Below such a key stands what was once measured ("best": {"step": 400, …}), not where the run is.
+ */
 static bool is_record(const struct place_above *p)
 {
 	static const char *const words[] = {"best", "hist", "metric", "eval", "record", "log"};
@@ -844,13 +950,15 @@ static bool is_record(const struct place_above *p)
 }
 
 /* Keys that are themselves resume state. Returns true where the part needs no further walk. */
-static bool take_key(struct collector *c, struct val key, struct val part, const struct place_above *at)
+static bool take_key(
+	struct collector *c, struct val key, struct val part, const struct place_above *at)
 {
 	if (key.kind != VAL_TEXT)
 		return false;
 	struct slice name = val_slice(key);
 	double number;
-	if (!c->only_data && at->depth <= 2 && !is_record(at->up) && collect_number(c, part, &number)) {
+	if (!c->only_data && at->depth <= 2 && !is_record(at->up) &&
+		collect_number(c, part, &number)) {
 		for (size_t i = 0; i < COUNT(counters); i++)
 			if (slice_is(name, counters[i].name))
 				collect_fact(c, counters[i].key, NO_GROUP, part);
@@ -885,7 +993,8 @@ static void take_loader_position(struct collector *c, struct val v)
 	int64_t step, since, batches;
 
 	if (!val_to_i64(val_dig(v, "_snapshot", "_snapshot_step", NULL), &step) ||
-		!val_to_i64(val_get(v, "_steps_since_snapshot"), &since) || __builtin_add_overflow(step, since, &batches))
+		!val_to_i64(val_get(v, "_steps_since_snapshot"), &since) ||
+		__builtin_add_overflow(step, since, &batches))
 		return;
 	size_t mark = collect_enter_name(c, "_snapshot");
 	collect_enter_name(c, "_snapshot_step");
@@ -903,8 +1012,9 @@ static void take_loader_position(struct collector *c, struct val v)
 
 static bool take_loader(struct collector *c, struct val v, const struct place_above *at)
 {
-	if (v.kind != VAL_DICT || !((has(v, "_snapshot") && has(v, "_steps_since_snapshot")) ||
-		(has(v, "_num_yielded") && has(v, "_sampler_iter_yielded"))))
+	if (v.kind != VAL_DICT ||
+		!((has(v, "_snapshot") && has(v, "_steps_since_snapshot")) ||
+			(has(v, "_num_yielded") && has(v, "_sampler_iter_yielded"))))
 		return false;
 	bool in_loader = c->in_loader, only_data = c->only_data;
 	c->in_loader = c->only_data = true;
@@ -937,13 +1047,12 @@ static bool take_whole(struct collector *c, struct val v, const struct place_abo
 
 static void walk(struct collector *c, struct val v, const struct place_above *up)
 {
-	const void *node = v.kind == VAL_OBJECT ? (const void *)v.object : v.node;
+	const void *node = node_of(v);
 	struct val key;
 
-	if (!val_is_container(v) && v.kind != VAL_OBJECT)
+	if (!node || up->depth >= WALK_DEPTH)
 		return;
-	if (up->depth >= WALK_DEPTH || above(up, node))
-		return;
+	c->visits.depth++;
 	int32_t rank = c->rank;
 	for (uint64_t i = 0; i < val_count(v) && c->budget > 0 && !c->path.failed; i++) {
 		struct val part = val_part(v, i, &key);
@@ -951,21 +1060,30 @@ static void walk(struct collector *c, struct val v, const struct place_above *up
 		bool named = key.kind == VAL_TEXT;
 		struct place_above here = {
 			.up = up,
-			.node = node,
 			.name = named ? val_slice(key) : up->name,
 			.index = key.kind == VAL_INT ? (int32_t)key.i : -1,
-			.ema = up->ema || (named && contains(val_slice(key), "ema") && !contains(val_slice(key), "schema")),
+			.ema = up->ema || (named && contains(val_slice(key), "ema") &&
+						  !contains(val_slice(key), "schema")),
 			.depth = up->depth + 1,
 		};
 		/* A list of dicts under a name like "rng" has one entry a rank. */
-		here.ranks = key.kind == VAL_INT && part.kind == VAL_DICT && names_generator(up->name) && val_is_sequence(v);
+		here.ranks = key.kind == VAL_INT && part.kind == VAL_DICT &&
+			     names_generator(up->name) && val_is_sequence(v);
 		if (here.ranks && rank == NO_RANK)
 			c->rank = (int32_t)key.i;
+		struct visit visit = {
+			.node = node_of(part), .rank = c->rank, .way = way_of(c, key, &here)};
 		size_t mark = collect_enter(c, key);
-		if (!take_key(c, key, part, &here) && !take_whole(c, part, &here))
+		if ((!visit.node || first_visit(c, visit)) && !take_key(c, key, part, &here) &&
+			!take_whole(c, part, &here))
 			walk(c, part, &here);
 		collect_leave(c, mark);
 		c->rank = rank;
+	}
+	if (--c->visits.depth == 0) {
+		free(c->visits.slots);
+		c->visits.slots = NULL;
+		c->visits.size = c->visits.used = 0;
 	}
 }
 
@@ -987,7 +1105,8 @@ void collect_any_loader(struct collector *c, struct val v)
 	for (size_t i = before; i < c->state->facts.count; i++)
 		known = known || c->state->facts.items[i].key == FACT_POSITION;
 	if (!known && val_is_container(v) && val_count(v) > 0)
-		state_add_text(c->state, FACT_POSITION, NO_GROUP, SLICE("saved, of a shape of its own"), collect_origin(c));
+		state_add_text(c->state, FACT_POSITION, NO_GROUP,
+			SLICE("saved, of a shape of its own"), collect_origin(c));
 }
 
 void collect_data(struct collector *c, struct val v)
@@ -1008,8 +1127,8 @@ void collect_tree(struct collector *c, struct val v)
 }
 
 /*
- * Updates in an epoch, where the settings give the data set and the batch and divide evenly: whether a script
- * drops or keeps a remainder is not known.
+ * Updates in an epoch, where the settings give the data set and the batch and divide evenly:
+ * whether a script drops or keeps a remainder is not known.
  */
 static void derive_epoch_length(struct state *s, struct origin derived)
 {
@@ -1043,7 +1162,8 @@ static bool optimizer_has_step(const struct state *s, double step)
 	return false;
 }
 
-/* How surely a counter of this name is the one of updates over the whole run: the order in `counters`. */
+/* How surely a counter of this name is the one of updates over the whole run: the order in
+ * `counters`. */
 static unsigned step_rank(const struct state *s, const struct fact *f)
 {
 	const char *name = path_end(f->path);
@@ -1054,11 +1174,14 @@ static unsigned step_rank(const struct state *s, const struct fact *f)
 		return 0;
 	for (unsigned i = 0; i < COUNT(counters); i++)
 		if (strcmp(name, counters[i].name) == 0)
-			return strcmp(name, "step") == 0 || strcmp(name, "steps") == 0 ? COUNT(counters) : 1 + i;
+			return strcmp(name, "step") == 0 || strcmp(name, "steps") == 0
+				       ? COUNT(counters)
+				       : 1 + i;
 	return COUNT(counters) + 1;
 }
 
-/* A file of random streams may count its own saves or calls (accelerate writes a "step" into random_states_0.pkl). */
+/* A file of random streams may count its own saves or calls (accelerate writes a "step" into
+ * random_states_0.pkl). */
 static bool beside_streams_only(const struct state *s, uint32_t file)
 {
 	bool streams = false;
@@ -1075,13 +1198,15 @@ static bool beside_streams_only(const struct state *s, uint32_t file)
 }
 
 /*
- * Of several counters called a step, one is the step: what the optimizer counted, else the surest name. The
- * others are counters in units of their own; one that is just "step" beside an epoch counts inside it.
+ * Of several counters called a step, one is the step: what the optimizer counted, else the surest
+ * name. The others are counters in units of their own; one that is just "step" beside an epoch
+ * counts inside it.
  */
 static void settle_step(struct state *s)
 {
 	const struct fact *best = NULL;
-	bool batch = state_fact(s, FACT_BATCH_IN_EPOCH) != NULL, epochs = state_fact(s, FACT_EPOCH) != NULL;
+	bool batch = state_fact(s, FACT_BATCH_IN_EPOCH) != NULL,
+	     epochs = state_fact(s, FACT_EPOCH) != NULL;
 	double most = 0;
 
 	for (size_t i = 0; i < s->optimizers.count; i++)
@@ -1090,7 +1215,8 @@ static void settle_step(struct state *s)
 				most = s->optimizers.items[i].params.items[k].step;
 	for (size_t i = 0; i < s->facts.count; i++) {
 		const struct fact *f = &s->facts.items[i];
-		if (f->key == FACT_STEP && f->how == HOW_READ && (!best || step_rank(s, f) < step_rank(s, best)))
+		if (f->key == FACT_STEP && f->how == HOW_READ &&
+			(!best || step_rank(s, f) < step_rank(s, best)))
 			best = f;
 	}
 	if (!best)
@@ -1099,12 +1225,16 @@ static void settle_step(struct state *s)
 	unsigned rank = step_rank(s, best);
 	double step = 0, own;
 	fact_to_double(best, &step);
-	/* One that the optimizer or the name has passed, with an epoch running: it started again with the epoch. */
-	const struct fact *named = state_fact(s, FACT_NAME_STEP), *epoch = state_fact(s, FACT_EPOCH);
+	/* One that the optimizer or the name has passed, with an epoch running: it started again
+	 * with the epoch. */
+	const struct fact *named = state_fact(s, FACT_NAME_STEP),
+			  *epoch = state_fact(s, FACT_EPOCH);
 	double running = 0;
 	fact_to_double(epoch, &running);
-	bool passed = most > step || (most == 0 && named && running >= 1 && named->type == FACT_INT && (double)named->i > step);
-	bool inside = rank > 0 && state_step_in_epoch(best) && epochs && !batch && passed && !state_fact(s, FACT_ACCUMULATION);
+	bool passed = most > step || (most == 0 && named && running >= 1 &&
+					     named->type == FACT_INT && (double)named->i > step);
+	bool inside = rank > 0 && state_step_in_epoch(best) && epochs && !batch && passed &&
+		      !state_fact(s, FACT_ACCUMULATION);
 	for (size_t i = 0; i < s->facts.count; i++) {
 		struct fact *f = &s->facts.items[i];
 		if (f->key != FACT_STEP || f->how != HOW_READ || !fact_to_double(f, &own))
@@ -1112,7 +1242,8 @@ static void settle_step(struct state *s)
 		bool plain = state_step_in_epoch(f);
 		if (rank > 0 && most > 0 && f->file != NO_FILE && beside_streams_only(s, f->file))
 			f->key = FACT_COUNTER;
-		else if (inside || (strcmp(f->path, path) != 0 && plain && epochs && !batch && own < step))
+		else if (inside ||
+			 (strcmp(f->path, path) != 0 && plain && epochs && !batch && own < step))
 			f->key = FACT_BATCH_IN_EPOCH;
 		else if (strcmp(f->path, path) != 0)
 			f->key = FACT_COUNTER;

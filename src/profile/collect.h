@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Collecting resume state out of decoded values by shape and name, whatever framework wrote them: the
- * generic rules that profiles build on. Sources: the shapes of torch.optim, torch.optim.lr_scheduler,
- * torch.amp.GradScaler state dicts, random.getstate(), numpy.random.get_state(), torch.get_rng_state().
+ * Collecting resume state out of decoded values by shape and name, whatever framework wrote them:
+ * the generic rules that profiles build on. Sources: the shapes of torch.optim,
+ * torch.optim.lr_scheduler, torch.amp.GradScaler state dicts, random.getstate(),
+ * numpy.random.get_state(), torch.get_rng_state().
  */
 #ifndef PROFILE_COLLECT_H
 #define PROFILE_COLLECT_H
@@ -17,11 +18,16 @@ struct collector {
 	const struct limits *limits;
 	uint32_t file;
 	int32_t rank;
-	struct strbuf path;         /* where in the file the walk is */
-	uint64_t budget;            /* values still to be looked at in this file */
-	bool in_loader;             /* below a data loader's state: its streams are not the main process's */
-	bool only_data;             /* the walk takes random streams and data positions, and nothing else */
-	ARRAY(uint32_t) storages;   /* the document's storage index -> the state's, or NO_FILE */
+	struct strbuf path; /* where in the file the walk is */
+	uint64_t budget;    /* values still to be looked at in this file */
+	bool in_loader; /* below a data loader's state: its streams are not the main process's */
+	bool only_data; /* the walk takes random streams and data positions, and nothing else */
+	struct {
+		struct visit *slots; /* open addressing; a slot without a node is free */
+		size_t size, used;   /* size: a power of two, or 0 */
+		unsigned depth;      /* of walks that use it: the outermost one empties it */
+	} visits;
+	ARRAY(uint32_t) storages; /* the document's storage index -> the state's, or NO_FILE */
 };
 
 /* The origin of something at the collector's place. */
@@ -39,15 +45,18 @@ bool collect_number(struct collector *c, struct val v, double *out);
 bool collect_fact(struct collector *c, enum fact_key key, int32_t group, struct val v);
 
 /*
- * The state of a torchdata StatefulDataLoader, by its keys: position, workers, generators. False where it is none.
- * Source: torchdata/stateful_dataloader/stateful_dataloader.py, releases 0.8 to 0.11.
+ * The state of a torchdata StatefulDataLoader, by its keys: position, workers, generators. False
+ * where it is none. Source: torchdata/stateful_dataloader/stateful_dataloader.py, releases 0.8 to
+ * 0.11.
  */
 bool collect_loader(struct collector *c, struct val v);
 
-/* A loader's or sampler's state of whatever shape: its positions and streams, and at the least that it is there. */
+/* A loader's or sampler's state of whatever shape: its positions and streams, and at the least that
+ * it is there. */
 void collect_any_loader(struct collector *c, struct val v);
 
-/* Of a tree of a user's own: random streams, loader states and positions, no counters and no weights. */
+/* Of a tree of a user's own: random streams, loader states and positions, no counters and no
+ * weights. */
 void collect_data(struct collector *c, struct val v);
 
 /* Walk a tree and take everything that is recognised by its shape or name. */
@@ -59,7 +68,8 @@ bool collect_schedule(struct collector *c, struct val v);
 bool collect_scaler(struct collector *c, struct val v);
 bool collect_weights(struct collector *c, struct val v, enum tensor_role role);
 
-/* A random stream by its shape. `name` is the nearest text key, which decides between look-alikes. */
+/* A random stream by its shape. `name` is the nearest text key, which decides between look-alikes.
+ */
 bool collect_stream(struct collector *c, struct val v, struct slice name, int32_t device);
 
 /* A weight index (model.safetensors.index.json): which shard holds which tensor. */
@@ -69,13 +79,13 @@ void collect_index(struct collector *c, struct val v);
 void collect_config(struct collector *c, struct val v);
 
 /*
- * What follows from all files together: the parameter count (tied weights once) and the ranks seen. Every
- * profile's finish() calls it.
+ * What follows from all files together: the parameter count (tied weights once) and the ranks seen.
+ * Every profile's finish() calls it.
  */
 void collect_totals(struct collector *c);
 
 /* Add a tensor at the collector's place; returns its index or NO_FILE. */
-uint32_t collect_tensor(struct collector *c, const char *name, enum tensor_role role,
-	const struct tensor *t);
+uint32_t collect_tensor(
+	struct collector *c, const char *name, enum tensor_role role, const struct tensor *t);
 
 #endif

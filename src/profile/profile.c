@@ -21,7 +21,8 @@ const struct profile *const profiles[] = {
 	NULL,
 };
 
-unsigned profile_bits(const struct candidate *c, const struct listing *l, const struct profile **best)
+unsigned profile_bits(
+	const struct candidate *c, const struct listing *l, const struct profile **best)
 {
 	unsigned most = 0;
 
@@ -36,7 +37,8 @@ unsigned profile_bits(const struct candidate *c, const struct listing *l, const 
 	return most;
 }
 
-/* A file that could not be decoded: it stays in the table, so that rules can say what is missing. */
+/* A file that could not be decoded: it stays in the table, so that rules can say what is missing.
+ */
 static void mark_broken(struct state *s, struct state_file *f, const struct error *e)
 {
 	f->status = FILE_BROKEN;
@@ -45,7 +47,8 @@ static void mark_broken(struct state *s, struct state_file *f, const struct erro
 	f->error_offset = e->offset;
 }
 
-/* What each file is for, as this profile sees it. A file that was named is opened whatever it is called. */
+/* What each file is for, as this profile sees it. A file that was named is opened whatever it is
+ * called. */
 static void take_profile(struct state *s, const struct profile *profile, bool named)
 {
 	s->profile = profile;
@@ -77,8 +80,8 @@ static void recognise_content(struct state *s, const struct document *d, bool na
 		take_profile(s, best, named);
 }
 
-static void read_file(struct collector *c, const struct listing *l, const struct listed *listed, uint32_t index,
-	bool first)
+static void read_file(struct collector *c, const struct listing *l, const struct listed *listed,
+	uint32_t index, bool first)
 {
 	struct state *s = c->state;
 	struct state_file *f = &s->files.items[index];
@@ -116,7 +119,8 @@ int checkpoint_load(struct state *s, const struct candidate *candidate, const st
 	const struct profile *profile = candidate->profile;
 
 	if (!profile)
-		return fail(e, RP_E_NOT_FOUND, ERROR_NO_OFFSET, "no file of a format that reprise reads");
+		return fail(e, RP_E_NOT_FOUND, ERROR_NO_OFFSET,
+			"no file of a format that reprise reads");
 	s->path = state_text(s, slice_of(candidate->path));
 	s->single = l->single || candidate->file_count == 1;
 	s->mtime_ns = candidate->mtime_ns;
@@ -124,7 +128,8 @@ int checkpoint_load(struct state *s, const struct candidate *candidate, const st
 		const struct listed *listed = &l->files.items[candidate->files[i]];
 		struct state_file *f = array_push(&s->files, ROWS_MAX);
 		if (!f)
-			return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for a table of files");
+			return fail(
+				e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for a table of files");
 		const char *member = candidate_member(candidate, listed);
 		*f = (struct state_file){
 			.path = state_text(s, slice_of(member)),
@@ -134,7 +139,8 @@ int checkpoint_load(struct state *s, const struct candidate *candidate, const st
 		};
 	}
 	take_profile(s, profile, l->single);
-	struct collector c = {.state = s, .sink = sink, .limits = limits, .file = NO_FILE, .rank = NO_RANK};
+	struct collector c = {
+		.state = s, .sink = sink, .limits = limits, .file = NO_FILE, .rank = NO_RANK};
 	strbuf_init(&c.path, PATH_MAX_BYTES);
 	size_t wanted = 0, read = 0;
 	uint32_t failed = NO_FILE;
@@ -161,10 +167,11 @@ int checkpoint_load(struct state *s, const struct candidate *candidate, const st
 	array_release(&c.storages);
 	state_finish(s);
 	if (s->no_memory)
-		return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "the memory limit was reached while reading it");
+		return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET,
+			"the memory limit was reached while reading it");
 	if (wanted == 0)
-		return fail(e, RP_E_NOT_FOUND, ERROR_NO_OFFSET, "none of its %zu files is one that reprise reads",
-			candidate->file_count);
+		return fail(e, RP_E_NOT_FOUND, ERROR_NO_OFFSET,
+			"none of its %zu files is one that reprise reads", candidate->file_count);
 	if (read == 0)
 		return fail(e, RP_E_FORMAT, s->files.items[failed].error_offset, "%s",
 			s->files.items[failed].error);

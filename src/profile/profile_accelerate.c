@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Hugging Face Accelerate: the folder that Accelerator.save_state() wrote, under a name of the script's own or
- * checkpoints/checkpoint_<i>. Source: accelerate src/accelerate/checkpointing.py and accelerator.py, releases 0.6 to
- * 1.15.
+ * Hugging Face Accelerate: the folder that Accelerator.save_state() wrote, under a name of the
+ * script's own or checkpoints/checkpoint_<i>. Source: accelerate src/accelerate/checkpointing.py
+ * and accelerator.py, releases 0.6 to 1.15.
  */
 #include <ctype.h>
 
@@ -30,7 +30,8 @@ static bool is_numbered(struct slice name, struct slice stem, struct slice endin
 
 static enum file_role classify(const char *member, int32_t *rank)
 {
-	static const char *const model_endings[] = {".safetensors", ".bin", ".pt", ".pth", ".distcp"};
+	static const char *const model_endings[] = {
+		".safetensors", ".bin", ".pt", ".pth", ".distcp"};
 	struct slice whole = slice_of(member), name = slice_of(last_part(member));
 
 	*rank = NO_RANK;
@@ -41,7 +42,9 @@ static enum file_role classify(const char *member, int32_t *rank)
 	/* Sharded plugins: optimizer_0/__0_0.distcp; DeepSpeed: pytorch_model/…_optim_states.pt. */
 	bool optimizer_folder = slice_starts(whole, SLICE("optimizer_")) && strchr(member, '/');
 	if (optimizer_folder || slice_ends(name, SLICE("optim_states.pt")))
-		return slice_ends(name, SLICE(".distcp")) || slice_ends(name, SLICE(".pt")) ? FILE_OPTIMIZER : FILE_OTHER;
+		return slice_ends(name, SLICE(".distcp")) || slice_ends(name, SLICE(".pt"))
+			       ? FILE_OPTIMIZER
+			       : FILE_OTHER;
 	if (!strchr(member, '/')) {
 		if (is_numbered(name, SLICE("random_states"), SLICE(".pkl"))) {
 			*rank = rank_in_name(member);
@@ -51,7 +54,8 @@ static enum file_role classify(const char *member, int32_t *rank)
 			return FILE_OPTIMIZER;
 		if (is_numbered(name, SLICE("scheduler"), SLICE(".bin")))
 			return FILE_SCHEDULER;
-		if (is_numbered(name, SLICE("sampler"), SLICE(".bin")) || is_numbered(name, SLICE("dl_state_dict"), SLICE(".bin")))
+		if (is_numbered(name, SLICE("sampler"), SLICE(".bin")) ||
+			is_numbered(name, SLICE("dl_state_dict"), SLICE(".bin")))
 			return FILE_LOADER;
 		if (is_numbered(name, SLICE("custom_checkpoint"), SLICE(".pkl")))
 			return FILE_COUNTERS;
@@ -99,7 +103,8 @@ static bool names_step(const char *name)
 	return !slice_starts(slice_of(last_part(name)), SLICE("checkpoint_"));
 }
 
-/* The keys of save_accelerator_state(); `step` is the micro-step of accumulate() and begins anew with each epoch. */
+/* The keys of save_accelerator_state(); `step` is the micro-step of accumulate() and begins anew
+ * with each epoch. */
 static void read_random_states(struct collector *c, struct val root)
 {
 	struct val key;
@@ -114,7 +119,8 @@ static void read_random_states(struct collector *c, struct val root)
 		} else if (!collect_stream(c, part, val_slice(key), 0) && val_is_sequence(part)) {
 			for (uint64_t device = 0; device < val_count(part); device++) {
 				size_t inner = collect_enter(c, val_int((int64_t)device));
-				collect_stream(c, val_at(part, device), val_slice(key), (int32_t)device);
+				collect_stream(
+					c, val_at(part, device), val_slice(key), (int32_t)device);
 				collect_leave(c, inner);
 			}
 		}
@@ -197,12 +203,14 @@ static void find_strays(struct collector *c)
 
 	for (uint32_t i = 0; i < s->files.count; i++) {
 		struct slice name = slice_of(s->files.items[i].path);
-		if (!slice_starts(name, SLICE("custom_checkpoint_")) || s->files.items[i].role != FILE_OTHER)
+		if (!slice_starts(name, SLICE("custom_checkpoint_")) ||
+			s->files.items[i].role != FILE_OTHER)
 			continue;
-		struct finding *f = finding_add(c->sink, FINDING_I115, "%s lies beside the custom checkpoints",
-			findings_escaped(c->sink, name));
+		struct finding *f = finding_add(c->sink, FINDING_I115,
+			"%s lies beside the custom checkpoints", findings_escaped(c->sink, name));
 		f->place.file = findings_text(c->sink, "%s", state_whole_path(s, i));
-		f->cause = "releases that count every file of this name find one object too many and refuse to load; "
+		f->cause =
+			"releases that count every file of this name find one object too many and refuse to load; "
 			"others pass over it";
 	}
 }
@@ -231,8 +239,10 @@ const struct profile profile_accelerate = {
 	.finish = finish,
 	.names_step = names_step,
 	.position = POSITION_UNKNOWN,
-	.position_note = "saves no epoch and no batch unless the script registers them (register_for_checkpointing)",
-	.position_remedy = "Register an object that holds epoch and batch, and skip_first_batches() after load_state(); "
+	.position_note =
+		"saves no epoch and no batch unless the script registers them (register_for_checkpointing)",
+	.position_remedy =
+		"Register an object that holds epoch and batch, and skip_first_batches() after load_state(); "
 		"or use_stateful_dataloader=True.",
 	.position_of_one_rank = true,
 	.rng_per_rank = true,

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * PyTorch Lightning and Lightning Fabric's Trainer: one *.ckpt file of global rank 0. Source:
- * src/lightning/pytorch/trainer/connectors/checkpoint_connector.py (dump_checkpoint), loops/fit_loop.py,
- * loops/training_epoch_loop.py, loops/progress.py, releases 1.5 to 2.6. Sharded checkpoints (FSDP, DeepSpeed)
- * keep their tensors in files of other formats and only the rest in meta.pt.
+ * src/lightning/pytorch/trainer/connectors/checkpoint_connector.py (dump_checkpoint),
+ * loops/fit_loop.py, loops/training_epoch_loop.py, loops/progress.py, releases 1.5 to 2.6. Sharded
+ * checkpoints (FSDP, DeepSpeed) keep their tensors in files of other formats and only the rest in
+ * meta.pt.
  */
 #include <stdlib.h>
 
@@ -24,7 +25,9 @@ static unsigned recognise_tree(const struct document *d)
 {
 	if (val_get(d->root, VERSION_KEY).kind == VAL_TEXT)
 		return 64;
-	return val_is_dict(val_get(d->root, "loops")) && val_is_dict(val_get(d->root, "state_dict")) ? 32 : 0;
+	return val_is_dict(val_get(d->root, "loops")) && val_is_dict(val_get(d->root, "state_dict"))
+		       ? 32
+		       : 0;
 }
 
 static enum file_role classify(const char *member, int32_t *rank)
@@ -36,7 +39,8 @@ static enum file_role classify(const char *member, int32_t *rank)
 	for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++)
 		if (slice_ends(name, slice_of(endings[i])))
 			return FILE_WHOLE;
-	return slice_ends(name, SLICE(".tmp")) || slice_ends(name, SLICE(".part")) ? FILE_LEFTOVER : FILE_OTHER;
+	return slice_ends(name, SLICE(".tmp")) || slice_ends(name, SLICE(".part")) ? FILE_LEFTOVER
+										   : FILE_OTHER;
 }
 
 static void take(struct collector *c, struct val v, const char *name, enum fact_key key)
@@ -87,15 +91,19 @@ static void derive(struct collector *c, enum fact_key key, int64_t value)
 }
 
 /*
- * Batches and updates of the running epoch against those since the start: the length of an epoch, and the batches of
- * one update, where they come out even. A checkpoint that was not saved right after an update tells no batches.
+ * Batches and updates of the running epoch against those since the start: the length of an epoch,
+ * and the batches of one update, where they come out even. A checkpoint that was not saved right
+ * after an update tells no batches.
  */
 static void derive_lengths(struct collector *c, struct val fit, struct val batches, bool last)
 {
 	struct val steps = step_progress(fit);
-	int64_t batch = progress_count(batches, "current", "processed"), batch_all = progress_count(batches, "total", "processed");
-	int64_t step = progress_count(steps, "current", "completed"), step_all = progress_count(steps, "total", "completed");
-	int64_t epoch = progress_count(val_get(fit, "epoch_progress"), "current", "completed"), stepped;
+	int64_t batch = progress_count(batches, "current", "processed"),
+		batch_all = progress_count(batches, "total", "processed");
+	int64_t step = progress_count(steps, "current", "completed"),
+		step_all = progress_count(steps, "total", "completed");
+	int64_t epoch = progress_count(val_get(fit, "epoch_progress"), "current", "completed"),
+		stepped;
 
 	if (batch < 0 || batch_all < batch || step < 0 || step_all < step || step_all == 0)
 		return;
@@ -104,20 +112,25 @@ static void derive_lengths(struct collector *c, struct val fit, struct val batch
 		derive(c, FACT_STEPS_PER_EPOCH, step);
 	else if (epoch > 0 && whole > 0 && whole % epoch == 0)
 		derive(c, FACT_STEPS_PER_EPOCH, whole / epoch);
-	if (last && epoch > 0 && batch > 0 && batch <= INT32_MAX && epoch <= INT32_MAX && batch_all - batch != epoch * batch) {
+	if (last && epoch > 0 && batch > 0 && batch <= INT32_MAX && epoch <= INT32_MAX &&
+		batch_all - batch != epoch * batch) {
 		struct finding *f = finding_add(c->sink, FINDING_P102,
-			"%lld batches in %lld earlier epoch%s, this one has %lld", (long long)(batch_all - batch),
-			(long long)epoch, epoch == 1 ? "" : "s", (long long)batch);
+			"%lld batches in %lld earlier epoch%s, this one has %lld",
+			(long long)(batch_all - batch), (long long)epoch, epoch == 1 ? "" : "s",
+			(long long)batch);
 		f->severity = SEVERITY_WARNING;
 		f->place.file = findings_text(c->sink, "%s", state_whole_path(c->state, c->file));
 		f->place.path = findings_escaped(c->sink, strbuf_slice(&c->path));
 		f->observed = quantity_count(batch_all - batch);
 		f->expected = quantity_count(epoch * batch);
 		f->unit = "batches";
-		f->cause = "a resume trained batches twice or passed over some, or the loader's length changed; without a "
+		f->cause =
+			"a resume trained batches twice or passed over some, or the loader's length changed; without a "
 			"validation loop Lightning 2.6 trains one batch too many after a resume from an epoch's end";
 	}
-	bool just_stepped = !val_to_i64(val_dig(fit, "epoch_loop.state_dict", "_batches_that_stepped", NULL), &stepped) ||
+	bool just_stepped =
+		!val_to_i64(val_dig(fit, "epoch_loop.state_dict", "_batches_that_stepped", NULL),
+			&stepped) ||
 		stepped < step_all || last;
 	if (step > 0 && batch >= step && batch % step == 0 && just_stepped)
 		derive(c, FACT_ACCUMULATION, batch / step);
@@ -149,9 +162,12 @@ static void read_fit_loop(struct collector *c, struct val fit)
 		take(c, batches, "is_last_batch", FACT_EPOCH_END);
 	derive_lengths(c, fit, batches, last != 0);
 	collect_enter_name(c, "current");
-	/* What the model was trained on; `completed` is one behind in a checkpoint saved while the batch ends. */
-	take(c, val_get(batches, "current"), processed >= 0 ? "processed" : "completed", FACT_BATCH_IN_EPOCH);
-	if (processed >= 0 && completed == processed - 1 && !last && version_below(c->state, 2, 5)) {
+	/* What the model was trained on; `completed` is one behind in a checkpoint saved while the
+	 * batch ends. */
+	take(c, val_get(batches, "current"), processed >= 0 ? "processed" : "completed",
+		FACT_BATCH_IN_EPOCH);
+	if (processed >= 0 && completed == processed - 1 && !last &&
+		version_below(c->state, 2, 5)) {
 		struct finding *f = finding_add(c->sink, FINDING_T108,
 			"the batch counter was saved before it was advanced: %lld completed of %lld processed",
 			(long long)completed, (long long)processed);
@@ -162,7 +178,8 @@ static void read_fit_loop(struct collector *c, struct val fit)
 		f->observed = quantity_count(completed);
 		f->expected = quantity_count(processed);
 		f->unit = "batches";
-		f->meaning = "releases before 2.5 go on from the smaller count, so the epoch ends one batch later";
+		f->meaning =
+			"releases before 2.5 go on from the smaller count, so the epoch ends one batch later";
 	}
 	collect_leave(c, mark);
 
@@ -173,7 +190,8 @@ static void read_fit_loop(struct collector *c, struct val fit)
 		collect_any_loader(c, loader);
 		collect_leave(c, mark);
 	}
-	/* Fault tolerance, 1.5 to 1.9: the sampler's iterations, and streams of the workers alone. */
+	/* Fault tolerance, 1.5 to 1.9: the sampler's iterations, and streams of the workers alone.
+	 */
 	loader = val_dig(fit, "epoch_loop.state_dict", "dataloader_state_dict", NULL);
 	if (val_is_container(loader) && val_count(loader) > 0) {
 		mark = collect_enter_name(c, "epoch_loop.state_dict");
@@ -184,7 +202,8 @@ static void read_fit_loop(struct collector *c, struct val fit)
 }
 
 /* Each entry of a list, with its own take. */
-static void each(struct collector *c, struct val list, bool (*take_one)(struct collector *c, struct val v))
+static void each(
+	struct collector *c, struct val list, bool (*take_one)(struct collector *c, struct val v))
 {
 	for (uint64_t i = 0; val_is_sequence(list) && i < val_count(list); i++) {
 		size_t mark = collect_enter(c, val_int((int64_t)i));
@@ -219,16 +238,19 @@ static void read_part(struct collector *c, enum file_role role)
 			each(c, part, collect_optimizer);
 		} else if (val_is_text(key, "lr_schedulers")) {
 			each(c, part, collect_schedule);
-		} else if (val_is_text(key, "hyper_parameters") || val_is_text(key, "datamodule_hyper_parameters")) {
+		} else if (val_is_text(key, "hyper_parameters") ||
+			   val_is_text(key, "datamodule_hyper_parameters")) {
 			collect_config(c, part);
 		} else if (!collect_scaler(c, part)) {
-			/* Callbacks, a data module, the user's own: no counter of theirs is the Trainer's. */
+			/* Callbacks, a data module, the user's own: no counter of theirs is the
+			 * Trainer's. */
 			take(c, part, "consumed_samples", FACT_SAMPLES);
 			collect_data(c, part);
 		}
 		collect_leave(c, mark);
 	}
-	if (val_get(root, "optimizer_states").kind == VAL_ABSENT && val_get(root, "state_dict").kind != VAL_ABSENT) {
+	if (val_get(root, "optimizer_states").kind == VAL_ABSENT &&
+		val_get(root, "state_dict").kind != VAL_ABSENT) {
 		struct origin origin = collect_origin(c);
 		origin.how = HOW_DERIVED;
 		state_add_bool(c->state, FACT_SAVE_ONLY_MODEL, NO_GROUP, true, origin);
@@ -248,7 +270,8 @@ const struct profile profile_lightning = {
 	.launch_folder = "version_",
 	.position = POSITION_RESTARTS,
 	.position_note = "restarts a plain DataLoader's epoch on a resume",
-	.position_remedy = "Use torchdata's StatefulDataLoader (Lightning 2.2 or later), PL_FAULT_TOLERANT_TRAINING=1 "
+	.position_remedy =
+		"Use torchdata's StatefulDataLoader (Lightning 2.2 or later), PL_FAULT_TOLERANT_TRAINING=1 "
 		"(1.5 to 1.9), or skip the batches by hand; then verify the next checkpoint again.",
 	.position_of_one_rank = true,
 	.host_ranks = RANKS_FREE,

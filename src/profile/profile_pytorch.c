@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #define _GNU_SOURCE
 /*
- * Plain PyTorch: whatever a training script saves with torch.save, pickle or safetensors. Nothing is
- * known of its layout; resume state is found by shape and name.
+ * Plain PyTorch: whatever a training script saves with torch.save, pickle or safetensors. Nothing
+ * is known of its layout; resume state is found by shape and name.
  */
 #include "profile/collect.h"
 
@@ -52,11 +52,13 @@ static enum file_role classify(const char *member, int32_t *rank)
 		return FILE_WEIGHTS;
 	if (slice_ends(name, SLICE(".index.json")))
 		return FILE_INDEX;
-	/* A single file is read whatever it is called; in a folder JSON files are rarely resume state. */
+	/* A single file is read whatever it is called; in a folder JSON files are rarely resume
+	 * state. */
 	if (slice_ends(name, SLICE(".json")))
 		return slice_find(name, SLICE("state")) != SIZE_MAX ? FILE_COUNTERS : FILE_OTHER;
-	if (slice_ends(name, SLICE(".txt")) || slice_ends(name, SLICE(".log")) || slice_ends(name, SLICE(".md")) ||
-		slice_ends(name, SLICE(".py")) || slice_ends(name, SLICE(".yaml")) || slice_ends(name, SLICE(".csv")))
+	if (slice_ends(name, SLICE(".txt")) || slice_ends(name, SLICE(".log")) ||
+		slice_ends(name, SLICE(".md")) || slice_ends(name, SLICE(".py")) ||
+		slice_ends(name, SLICE(".yaml")) || slice_ends(name, SLICE(".csv")))
 		return FILE_OTHER;
 	if (is_checkpoint_file(member) || strchr(member, '/') == NULL)
 		return is_checkpoint_file(member) ? FILE_WHOLE : FILE_OTHER;

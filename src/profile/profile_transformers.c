@@ -40,7 +40,8 @@ static enum file_role classify(const char *member, int32_t *rank)
 		*rank = rank_in_name(member);
 		return *rank >= 0 ? FILE_RNG : FILE_OTHER;
 	}
-	bool weights = slice_starts(name, SLICE("model-")) || slice_starts(name, SLICE("pytorch_model-"));
+	bool weights =
+		slice_starts(name, SLICE("model-")) || slice_starts(name, SLICE("pytorch_model-"));
 	if (weights && (slice_ends(name, SLICE(".safetensors")) || slice_ends(name, SLICE(".bin"))))
 		return FILE_WEIGHTS;
 	if (slice_ends(name, SLICE(".index.json")))
@@ -67,10 +68,12 @@ static unsigned recognise(const struct candidate *c, const struct listing *l)
 	}
 	/* A save that was killed before trainer_state.json still has its folder's name. */
 	const char *slash = strrchr(c->name, '/');
-	if (slice_starts(slice_of(slash ? slash + 1 : c->name), SLICE("checkpoint-")) && c->step >= 0 && bits == 0)
+	if (slice_starts(slice_of(slash ? slash + 1 : c->name), SLICE("checkpoint-")) &&
+		c->step >= 0 && bits == 0)
 		for (size_t i = 0; i < c->file_count; i++) {
 			int32_t rank;
-			if (classify(candidate_member(c, &l->files.items[c->files[i]]), &rank) != FILE_OTHER)
+			if (classify(candidate_member(c, &l->files.items[c->files[i]]), &rank) !=
+				FILE_OTHER)
 				bits = 5;
 		}
 	return bits;
@@ -137,7 +140,8 @@ static void read_config(struct collector *c, struct val v)
 	if (version.kind == VAL_TEXT)
 		take(c, v, "transformers_version", FACT_FRAMEWORK_VERSION);
 	collect_config(c, v);
-	/* accelerate's PartialState, pickled with the arguments, knows how many processes there were. */
+	/* accelerate's PartialState, pickled with the arguments, knows how many processes there
+	 * were. */
 	struct val processes = val_dig(v, "distributed_state", "num_processes", NULL);
 	if (processes.kind == VAL_ABSENT)
 		processes = val_dig(v, "distributed_state", "_shared_state", "num_processes", NULL);
@@ -183,8 +187,8 @@ static void read_part(struct collector *c, enum file_role role)
 }
 
 /*
- * The epoch is saved as whole epochs plus the fraction done, so that step / epoch is the length of an
- * epoch in updates. Source: trainer.py, state.epoch = epoch + (step + 1) / steps_in_epoch.
+ * The epoch is saved as whole epochs plus the fraction done, so that step / epoch is the length of
+ * an epoch in updates. Source: trainer.py, state.epoch = epoch + (step + 1) / steps_in_epoch.
  */
 static void finish(struct collector *c)
 {
@@ -194,14 +198,16 @@ static void finish(struct collector *c)
 	int64_t step, max_steps, epochs;
 
 	collect_totals(c);
-	if (!state_int(s, FACT_STEP, &step) || !state_real(s, FACT_EPOCH, &epoch) || !(epoch > 0) || step <= 0)
+	if (!state_int(s, FACT_STEP, &step) || !state_real(s, FACT_EPOCH, &epoch) || !(epoch > 0) ||
+		step <= 0)
 		return;
 	double length = (double)step / epoch;
 	/*
-	 * An accumulation group that the epoch's end cuts short, or an epoch that an earlier resume started again,
-	 * makes the quotient no whole number: then the plan says it.
+	 * An accumulation group that the epoch's end cuts short, or an epoch that an earlier resume
+	 * started again, makes the quotient no whole number: then the plan says it.
 	 */
-	if (fabs(length - round(length)) > 1e-6 * length && state_int(s, FACT_MAX_STEPS, &max_steps) &&
+	if (fabs(length - round(length)) > 1e-6 * length &&
+		state_int(s, FACT_MAX_STEPS, &max_steps) &&
 		state_int(s, FACT_NUM_EPOCHS, &epochs) && epochs > 0 && max_steps % epochs == 0)
 		length = (double)(max_steps / epochs);
 	if (fabs(length - round(length)) < 1e-6 * length)
@@ -230,7 +236,8 @@ const struct profile profile_transformers = {
 	.finish = finish,
 	.position = POSITION_RECOMPUTED,
 	.position_note = "the Trainer skips step mod steps-per-epoch batches of the epoch's order",
-	.settings_note = "the Trainer restores optimizer and schedule from the checkpoint: new rates, betas and decay have no effect, "
+	.settings_note =
+		"the Trainer restores optimizer and schedule from the checkpoint: new rates, betas and decay have no effect, "
 		"a new length of the schedule has",
 	.rng_per_rank = true,
 	.schedule_counts_steps = true,

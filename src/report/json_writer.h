@@ -14,7 +14,7 @@
 struct json_writer {
 	struct strbuf *out;
 	unsigned depth;
-	bool indent;		       /* two spaces a level, one element a line */
+	bool indent;                   /* two spaces a level, one element a line */
 	bool first[JSON_WRITER_DEPTH]; /* nothing written yet in this level */
 	bool after_key;
 };

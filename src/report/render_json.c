@@ -67,6 +67,7 @@ static void write_finding(struct json_writer *w, const struct finding *f)
 	key_text(w, "severity", severity_name(f->severity));
 	json_key(w, "not_ready");
 	json_bool(w, f->not_ready);
+	key_text(w, "accepted", f->accepted);
 	key_text(w, "message", *f->message ? f->message : row->summary);
 	json_key(w, "where");
 	write_place(w, &f->place);
@@ -151,6 +152,7 @@ void report_render_json(const struct report *r, struct strbuf *out)
 	} else {
 		json_null(&w);
 	}
+	key_text(&w, "policy", r->policy);
 	key_text(&w, "summary", r->summary);
 	json_key(&w, "findings");
 	json_open_array(&w);
@@ -318,9 +320,9 @@ static void schema_place(struct json_writer *w)
 
 static void schema_findings(struct json_writer *w)
 {
-	static const char *const required[] = {"code", "id", "severity", "not_ready", "message",
-		"where", "observed", "expected", "ratio", "unit", "cause", "meaning", "remedy",
-		NULL};
+	static const char *const required[] = {"code", "id", "severity", "not_ready", "accepted",
+		"message", "where", "observed", "expected", "ratio", "unit", "cause", "meaning",
+		"remedy", NULL};
 
 	schema_open_array(w, "findings");
 	schema_open_object(w, required);
@@ -337,6 +339,7 @@ static void schema_findings(struct json_writer *w)
 		json_text(w, severity_name((enum severity)s));
 	schema_close_enum(w);
 	schema_type(w, "not_ready", "boolean", false);
+	schema_type(w, "accepted", "string", true);
 	schema_type(w, "message", "string", false);
 	schema_place(w);
 	schema_quantity(w, "observed");
@@ -404,7 +407,7 @@ static void schema_verdict(struct json_writer *w)
 
 void report_render_schema(struct strbuf *out)
 {
-	static const char *const required[] = {"schema", "command", "verdict", "summary",
+	static const char *const required[] = {"schema", "command", "verdict", "policy", "summary",
 		"findings", "counts", "coverage", "inputs", "tables", "incomplete", "exit", NULL};
 	static const char *const required_of_input[] = {"path", "role", "kind", "step", NULL};
 	struct json_writer w;
@@ -430,6 +433,7 @@ void report_render_schema(struct strbuf *out)
 	json_close_object(&w);
 	schema_type(&w, "command", "string", false);
 	schema_verdict(&w);
+	schema_type(&w, "policy", "string", true);
 	schema_type(&w, "summary", "string", true);
 	schema_findings(&w);
 

@@ -25,7 +25,7 @@ static const enum page_style tone_styles[] = {
 
 static enum page_style severity_style(const struct report *r, const struct finding *f)
 {
-	if (f->not_ready)
+	if (f->not_ready || f->accepted)
 		return STYLE_YELLOW;
 	if (f->severity >= report_failing(r))
 		return STYLE_RED;
@@ -152,7 +152,10 @@ static void show_finding(struct page *p, const struct report *r, const struct re
 	page_pad(p, 2);
 	page_put(p, style, row->code);
 	page_pad(p, 7);
-	page_put(p, style, f->not_ready ? "waiting" : severity_name(f->severity));
+	page_put(p, style,
+		f->not_ready  ? "waiting"
+		: f->accepted ? "accepted"
+			      : severity_name(f->severity));
 	page_pad(p, MESSAGE_COLUMN);
 	page_flow(p, MESSAGE_COLUMN, STYLE_PLAIN, *f->message ? f->message : row->summary);
 	page_line(p);
@@ -172,6 +175,7 @@ static void show_finding(struct page *p, const struct report *r, const struct re
 	}
 	show_detail(p, STYLE_PLAIN, NULL, strbuf_text(scratch));
 
+	show_detail(p, STYLE_PLAIN, "accepted: ", f->accepted);
 	if (o->verbose && first_of_code) {
 		meaning = meaning ? meaning : row->explain;
 		remedy = remedy ? remedy : row->remedy;
@@ -197,7 +201,7 @@ static void show_findings(struct page *p, const struct report *r, const struct r
 	for (size_t i = 0; i < r->findings.list.count; i++) {
 		const struct finding *f = &r->findings.list.items[i];
 
-		if (f->severity == SEVERITY_OK && !o->verbose)
+		if (f->severity == SEVERITY_OK && !o->verbose && !f->accepted)
 			continue;
 		if (total == 0)
 			page_line(p);
@@ -350,8 +354,8 @@ static size_t add_up_coverage(const struct coverage *coverage, struct covered *l
 }
 
 /*
- * "7 of 8 ranks: rank 3's file is missing", as much of it as is known. What ran in full needs no numbers
- * unless they are asked for.
+ * "7 of 8 ranks: rank 3's file is missing", as much of it as is known. What ran in full needs no
+ * numbers unless they are asked for.
  */
 static void add_covered(struct strbuf *b, const struct covered *c, bool verbose)
 {
@@ -436,7 +440,8 @@ static void show_coverage(struct page *p, const struct report *r, bool verbose, 
 	count = add_up_coverage(&r->coverage, list);
 	bool ran = show_covered(p, "checked", COVER_RAN, list, count, verbose, line, what);
 	bool partly = show_covered(p, "partly", COVER_PARTLY, list, count, verbose, line, what);
-	bool left = show_covered(p, "not checked", COVER_NOT_CHECKED, list, count, verbose, line, what);
+	bool left =
+		show_covered(p, "not checked", COVER_NOT_CHECKED, list, count, verbose, line, what);
 	free(list);
 	if (r->has_verdict && !ran && !partly && !left) {
 		page_put(p, STYLE_YELLOW, "  checked      nothing");

@@ -59,7 +59,10 @@ struct report {
 	const char *evidence;
 	enum severity
 		failing; /* from this severity on findings fail; SEVERITY_OK: the default, ERROR */
-	const char *summary; /* one line: framework, parameters, step, lr; or NULL */
+	const char *policy;    /* of a gate, by name; or NULL */
+	unsigned ranks, world; /* ranks whose state is there, of how many; 0 where that is one or
+				  not known */
+	const char *summary;   /* one line: framework, parameters, step, lr; or NULL */
 	struct findings findings;
 	struct coverage coverage;
 	ARRAY(struct report_input) inputs;
@@ -122,6 +125,10 @@ enum severity report_failing(const struct report *r);
 void report_render_text(
 	const struct report *r, const struct render_options *options, struct strbuf *out);
 void report_render_json(const struct report *r, struct strbuf *out);
+
+/* A gate's answer, one line: "PASS  step 41 000: CONSISTENT with 40 500 (512/512 ranks)". */
+void report_render_gate(
+	const struct report *r, const struct render_options *options, struct strbuf *out);
 
 /*
  * The JSON Schema of what report_render_json() writes, as committed in share/reprise-1.schema.json.

@@ -26,8 +26,8 @@ enum {
 enum {
 	CUDA_SEED_SIZE = 8,
 	CUDA_SIZE = 16,
-	CUDA_FILLED_SIZE = 800 + CUDA_SIZE,         /* 200 × 4 bytes of 0xff */
-	CUDA_OLD_SIZE = 200 * 4120 + CUDA_SIZE,     /* 200 curandStateMtgp32 */
+	CUDA_FILLED_SIZE = 800 + CUDA_SIZE,     /* 200 × 4 bytes of 0xff */
+	CUDA_OLD_SIZE = 200 * 4120 + CUDA_SIZE, /* 200 curandStateMtgp32 */
 };
 
 /*
@@ -122,8 +122,10 @@ static int check_words(const struct mt19937 *m, struct error *e)
 static int read_torch_cpu(const uint8_t *bytes, size_t n, struct rng_state *out, struct error *e)
 {
 	if (n != CPU_SIZE && n != CPU_OLD_SIZE)
-		return bad(e, "it has %zu bytes where a torch CPU generator has %d (%d before "
-			"torch 1.2)", n, CPU_SIZE, CPU_OLD_SIZE);
+		return bad(e,
+			"it has %zu bytes where a torch CPU generator has %d (%d before "
+			"torch 1.2)",
+			n, CPU_SIZE, CPU_OLD_SIZE);
 
 	int32_t left = (int32_t)load_le32(bytes + CPU_LEFT);
 	uint64_t next = load_le64(bytes + CPU_NEXT);
@@ -136,8 +138,10 @@ static int read_torch_cpu(const uint8_t *bytes, size_t n, struct rng_state *out,
 	/* Seeded and not used yet is 1 and 0: the next draw makes the first block. */
 	bool fresh = left == 1 && next == 0;
 	if (!fresh && (uint64_t)left + next != MT19937_WORDS + 1)
-		return bad(e, "%d words left and word %llu next contradict each other: they add up "
-			"to 625", (int)left, (unsigned long long)next);
+		return bad(e,
+			"%d words left and word %llu next contradict each other: they add up "
+			"to 625",
+			(int)left, (unsigned long long)next);
 
 	for (uint32_t i = 0; i < MT19937_WORDS; i++) {
 		uint64_t word = load_le64(bytes + CPU_WORDS + 8 * (size_t)i);
@@ -172,9 +176,10 @@ int rng_decode_torch_cuda(const uint8_t *bytes, size_t n, struct rng_state *out,
 {
 	begin(out, RNG_PHILOX, RNG_LAYOUT_TORCH_CUDA);
 	if (n != CUDA_SIZE && n != CUDA_FILLED_SIZE && n != CUDA_OLD_SIZE && n != CUDA_SEED_SIZE)
-		return reject(out, bad(e, "it has %zu bytes where a CUDA generator has %d (%d in "
-			"torch 1.2 to 2.0, %d before)", n, CUDA_SIZE, CUDA_FILLED_SIZE,
-			CUDA_OLD_SIZE));
+		return reject(out, bad(e,
+					   "it has %zu bytes where a CUDA generator has %d (%d in "
+					   "torch 1.2 to 2.0, %d before)",
+					   n, CUDA_SIZE, CUDA_FILLED_SIZE, CUDA_OLD_SIZE));
 
 	const uint8_t *pair = n > CUDA_SIZE ? bytes + (n - CUDA_SIZE) : bytes;
 	uint64_t offset = n == CUDA_SEED_SIZE ? 0 : load_le64(pair + 8);
@@ -182,7 +187,7 @@ int rng_decode_torch_cuda(const uint8_t *bytes, size_t n, struct rng_state *out,
 		return reject(out, bad(e, "its offset %lld is negative", (long long)offset));
 	if (offset % 4 != 0)
 		return reject(out, bad(e, "its offset %llu is not a multiple of 4",
-			(unsigned long long)offset));
+					   (unsigned long long)offset));
 	out->has_seed = out->has_offset = true;
 	out->seed = load_le64(pair);
 	out->offset = offset;
@@ -194,8 +199,11 @@ int rng_decode_torch_mps(const uint8_t *bytes, size_t n, struct rng_state *out, 
 {
 	begin(out, RNG_PHILOX, RNG_LAYOUT_TORCH_MPS);
 	if (n != MPS_SIZE && n != MPS_OLD_SIZE)
-		return reject(out, bad(e, "it has %zu bytes where an MPS generator has %d (%d before "
-			"the offset was saved)", n, MPS_SIZE, MPS_OLD_SIZE));
+		return reject(
+			out, bad(e,
+				     "it has %zu bytes where an MPS generator has %d (%d before "
+				     "the offset was saved)",
+				     n, MPS_SIZE, MPS_OLD_SIZE));
 
 	out->has_seed = true;
 	out->seed = load_le64(bytes + MPS_SEED);
@@ -203,7 +211,7 @@ int rng_decode_torch_mps(const uint8_t *bytes, size_t n, struct rng_state *out, 
 	uint64_t key = load_le64(bytes + MPS_KEY);
 	if (key != out->seed)
 		return reject(out, bad(e, "its key %#llx is not its seed %#llx",
-			(unsigned long long)key, (unsigned long long)out->seed));
+					   (unsigned long long)key, (unsigned long long)out->seed));
 	/*
 	 * The engine counts blocks of four words. Without the offset, what it drew last stands in
 	 * words 1 to 4, which are 1 in a fresh generator; philox_find() turns that into an offset.
@@ -217,7 +225,7 @@ int rng_decode_torch_mps(const uint8_t *bytes, size_t n, struct rng_state *out, 
 		uint64_t blocks = load_le64(bytes + MPS_OFFSET);
 		if (blocks > UINT64_MAX / 4)
 			return reject(out, bad(e, "its offset %llu is impossibly large",
-				(unsigned long long)blocks));
+						   (unsigned long long)blocks));
 		out->offset = 4 * blocks;
 	}
 	out->has_offset = n == MPS_SIZE || fresh;
@@ -229,8 +237,8 @@ int rng_decode_words(enum rng_layout layout, const uint32_t words[MT19937_WORDS]
 {
 	begin(out, RNG_MT19937, layout);
 	if (pos > MT19937_WORDS)
-		return reject(out, bad(e, "its position %llu is past the 624 words",
-			(unsigned long long)pos));
+		return reject(out,
+			bad(e, "its position %llu is past the 624 words", (unsigned long long)pos));
 	memcpy(out->mt.s, words, sizeof out->mt.s);
 	out->mt.pos = (uint32_t)pos;
 	if (has_normal)

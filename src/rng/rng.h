@@ -32,13 +32,13 @@ enum rng_algo {
  */
 enum rng_layout {
 	RNG_LAYOUT_NONE,
-	RNG_LAYOUT_PYTHON,          /* random.getstate() */
-	RNG_LAYOUT_NUMPY,           /* numpy.random.get_state(), numpy's MT19937 bit generator */
+	RNG_LAYOUT_PYTHON, /* random.getstate() */
+	RNG_LAYOUT_NUMPY,  /* numpy.random.get_state(), numpy's MT19937 bit generator */
 	RNG_LAYOUT_NUMPY_PCG64,
 	RNG_LAYOUT_NUMPY_PCG64DXSM,
-	RNG_LAYOUT_TORCH_CPU,       /* 5056 bytes; 5048 before torch 1.2 */
-	RNG_LAYOUT_TORCH_CUDA,      /* 16 bytes; 816 in torch 1.2 to 2.0, 824016 before */
-	RNG_LAYOUT_TORCH_MPS,       /* 44 bytes; 36 before the offset was saved */
+	RNG_LAYOUT_TORCH_CPU,  /* 5056 bytes; 5048 before torch 1.2 */
+	RNG_LAYOUT_TORCH_CUDA, /* 16 bytes; 816 in torch 1.2 to 2.0, 824016 before */
+	RNG_LAYOUT_TORCH_MPS,  /* 44 bytes; 36 before the offset was saved */
 	RNG_LAYOUT_SEED,
 	RNG_LAYOUT_OPAQUE,
 };

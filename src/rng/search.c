@@ -84,7 +84,24 @@ struct rng_query {
 };
 
 const uint64_t rng_common_seeds[] = {
-	0, 1, 2, 3, 7, 42, 100, 123, 1234, 1337, 2021, 2022, 2023, 2024, 2025, 2026, 3407, 12345,
+	0,
+	1,
+	2,
+	3,
+	7,
+	42,
+	100,
+	123,
+	1234,
+	1337,
+	2021,
+	2022,
+	2023,
+	2024,
+	2025,
+	2026,
+	3407,
+	12345,
 };
 const size_t rng_common_seed_count = sizeof rng_common_seeds / sizeof rng_common_seeds[0];
 

@@ -60,7 +60,7 @@ struct rng_relation {
 	uint64_t draws;          /* ADVANCED, BEHIND: between the two; RESEEDED: since the seed */
 	uint64_t seed, since_seed;
 	uint64_t earlier_seed, earlier_since_seed;
-	uint64_t searched;       /* draws ahead of the earlier state that were looked through */
+	uint64_t searched; /* draws ahead of the earlier state that were looked through */
 };
 
 struct rng_search {

@@ -17,8 +17,9 @@
 #define PATH_BYTES 4096
 
 /*
- * A zero byte multiplies the CRC register by x^8 modulo the polynomial, so n of them by x^(8n): square and
- * multiply in GF(2)[x], bits reflected. The register starts and ends inverted (ITU-T V.42).
+ * A zero byte multiplies the CRC register by x^8 modulo the polynomial, so n of them by x^(8n):
+ * square and multiply in GF(2)[x], bits reflected. The register starts and ends inverted (ITU-T
+ * V.42).
  */
 static uint32_t multiply_modulo(uint32_t a, uint32_t b)
 {
@@ -92,8 +93,10 @@ static bool reader_open(struct reader *r, const struct work *w, uint32_t file)
 		source_close(&r->source);
 	r->file = NO_FILE;
 	const struct state_file *f = &w->state->files.items[file];
-	int n = snprintf(r->path, sizeof r->path, "%s%s%s", w->prefix, *w->prefix ? "/" : "", f->path);
-	if (n < 0 || (size_t)n >= sizeof r->path || source_open(&r->source, w->dirfd, r->path, NULL) < 0)
+	int n = snprintf(
+		r->path, sizeof r->path, "%s%s%s", w->prefix, *w->prefix ? "/" : "", f->path);
+	if (n < 0 || (size_t)n >= sizeof r->path ||
+		source_open(&r->source, w->dirfd, r->path, NULL) < 0)
 		return false;
 	r->file = file;
 	/* The file whose directory was read, not one that has come in its place. */
@@ -106,21 +109,21 @@ static bool all_zero(const uint8_t *p, size_t n)
 }
 
 /*
- * The largest magnitude of a stretch of floats as bits: with the sign off, bits of floats order as integers, and
- * NaN and infinity come last. One pass that the compiler vectorises; the counts need a second one only where
- * there is something to count.
+ * The largest magnitude of a stretch of floats as bits: with the sign off, bits of floats order as
+ * integers, and NaN and infinity come last. One pass that the compiler vectorises; the counts need
+ * a second one only where there is something to count.
  */
-#define DEFINE_LARGEST(name, type, mask) \
-	static uint64_t name(const uint8_t *bytes, size_t n) \
-	{ \
-		type most = 0; \
-		for (size_t i = 0; i < n; i++) { \
-			type v; \
-			memcpy(&v, bytes + i * sizeof v, sizeof v); \
-			v &= (mask); \
-			most = v > most ? v : most; \
-		} \
-		return most; \
+#define DEFINE_LARGEST(name, type, mask)                                                           \
+	static uint64_t name(const uint8_t *bytes, size_t n)                                       \
+	{                                                                                          \
+		type most = 0;                                                                     \
+		for (size_t i = 0; i < n; i++) {                                                   \
+			type v;                                                                    \
+			memcpy(&v, bytes + i * sizeof v, sizeof v);                                \
+			v &= (mask);                                                               \
+			most = v > most ? v : most;                                                \
+		}                                                                                  \
+		return most;                                                                       \
 	}
 
 DEFINE_LARGEST(largest16, uint16_t, 0x7fff)
@@ -146,7 +149,9 @@ static void count_special(struct state_storage *s, const uint8_t *p, size_t n, s
 static void take_values(struct state_storage *s, const uint8_t *p, size_t bytes)
 {
 	size_t width = dtype_size(s->dtype), n = bytes / width;
-	uint64_t bits = width == 2 ? largest16(p, n) : width == 4 ? largest32(p, n) : largest64(p, n);
+	uint64_t bits = width == 2   ? largest16(p, n)
+			: width == 4 ? largest32(p, n)
+				     : largest64(p, n);
 	uint8_t raw[8];
 	double v;
 
@@ -161,7 +166,8 @@ static void take_values(struct state_storage *s, const uint8_t *p, size_t bytes)
 
 static bool is_plain_float(uint8_t dtype)
 {
-	return dtype == DTYPE_F32 || dtype == DTYPE_BF16 || dtype == DTYPE_F16 || dtype == DTYPE_F64;
+	return dtype == DTYPE_F32 || dtype == DTYPE_BF16 || dtype == DTYPE_F16 ||
+	       dtype == DTYPE_F64;
 }
 
 static bool read_storage(struct reader *r, struct state_storage *s)
@@ -246,8 +252,8 @@ unsigned team_size(unsigned wanted)
 
 #define THREADS_MAX 64
 
-int bytes_read(struct state *s, int dirfd, const char *prefix, unsigned threads, struct byte_totals *totals,
-	struct error *e)
+int bytes_read(struct state *s, int dirfd, const char *prefix, unsigned threads,
+	struct byte_totals *totals, struct error *e)
 {
 	struct work w = {.state = s, .dirfd = dirfd, .prefix = prefix};
 	uint32_t *order = calloc(s->storages.count + 1, sizeof *order);
@@ -256,7 +262,8 @@ int bytes_read(struct state *s, int dirfd, const char *prefix, unsigned threads,
 
 	*totals = (struct byte_totals){.storages_all = s->storages.count};
 	if (!order)
-		return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for a list of %zu storages", s->storages.count);
+		return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for a list of %zu storages",
+			s->storages.count);
 	for (uint32_t i = 0; i < s->storages.count; i++)
 		if (s->storages.items[i].offset != UINT64_MAX)
 			order[w.count++] = i;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One pass over the bytes of a checkpoint's tensors: CRC-32 against what the container stored, XXH3-128,
- * and whether all of them are zero. Each storage is read once, whole, in file order, on a team of threads.
+ * One pass over the bytes of a checkpoint's tensors: CRC-32 against what the container stored,
+ * XXH3-128, and whether all of them are zero. Each storage is read once, whole, in file order, on a
+ * team of threads.
  */
 #ifndef STATE_BYTES_H
 #define STATE_BYTES_H
@@ -10,20 +11,21 @@
 #include "state/state.h"
 
 struct byte_totals {
-	uint64_t bytes;         /* read */
-	uint64_t storages;      /* read */
+	uint64_t bytes;    /* read */
+	uint64_t storages; /* read */
 	uint64_t storages_all;
 	uint64_t with_checksum; /* of those read */
 	uint64_t mismatches;
-	uint64_t unreadable;    /* could not be read in place, or the file changed */
+	uint64_t unreadable; /* could not be read in place, or the file changed */
 };
 
 /*
- * Stream the state's storages, filling in their crc_found, digest and zero. `dirfd` is the folder that
- * the state's files are relative to, `prefix` what stands before their names there. Memory: 1 MiB a thread.
+ * Stream the state's storages, filling in their crc_found, digest and zero. `dirfd` is the folder
+ * that the state's files are relative to, `prefix` what stands before their names there. Memory: 1
+ * MiB a thread.
  */
-int bytes_read(struct state *s, int dirfd, const char *prefix, unsigned threads, struct byte_totals *totals,
-	struct error *e);
+int bytes_read(struct state *s, int dirfd, const char *prefix, unsigned threads,
+	struct byte_totals *totals, struct error *e);
 
 /* How many threads to read with: what the user wants, else one per core. */
 unsigned team_size(unsigned wanted);
@@ -41,8 +43,9 @@ enum zero_known {
 enum zero_known storage_zero(const struct state_storage *s);
 
 /*
- * Whether two storages hold the same bytes: 1 yes, 0 no, -1 not known (no checksum, bytes not read).
- * Without the bytes, equal lengths and stored checksums say yes (one chance in 2^32 of an accident).
+ * Whether two storages hold the same bytes: 1 yes, 0 no, -1 not known (no checksum, bytes not
+ * read). Without the bytes, equal lengths and stored checksums say yes (one chance in 2^32 of an
+ * accident).
  */
 int storage_same(const struct state_storage *a, const struct state_storage *b);
 

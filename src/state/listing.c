@@ -27,11 +27,12 @@ static int no_memory(struct error *e)
 	return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for a list of files");
 }
 
-static int add_file(struct listing *l, const char *path, uint32_t dir, const struct stat *st, bool link,
-	const struct limits *limits, struct error *e)
+static int add_file(struct listing *l, const char *path, uint32_t dir, const struct stat *st,
+	bool link, const struct limits *limits, struct error *e)
 {
 	if (l->files.count >= limits->files)
-		return fail(e, RP_E_LIMIT, ERROR_NO_OFFSET, "more than %llu files (--limit files=N)",
+		return fail(e, RP_E_LIMIT, ERROR_NO_OFFSET,
+			"more than %llu files (--limit files=N)",
 			(unsigned long long)limits->files);
 	struct listed *f = array_push(&l->files, (size_t)limits->files);
 	if (!f)
@@ -53,19 +54,21 @@ static int add_dir(struct listing *l, const char *path, uint32_t parent, const s
 	const struct limits *limits, struct error *e)
 {
 	if (l->dirs.count >= limits->files)
-		return fail(e, RP_E_LIMIT, ERROR_NO_OFFSET, "more than %llu folders (--limit files=N)",
+		return fail(e, RP_E_LIMIT, ERROR_NO_OFFSET,
+			"more than %llu folders (--limit files=N)",
 			(unsigned long long)limits->files);
 	struct listed_dir *d = array_push(&l->dirs, (size_t)limits->files);
 	if (!d)
 		return no_memory(e);
-	*d = (struct listed_dir){.path = path, .name = last_part(path), .parent = parent, .mtime_ns = mtime_ns(st)};
+	*d = (struct listed_dir){
+		.path = path, .name = last_part(path), .parent = parent, .mtime_ns = mtime_ns(st)};
 	return RP_OK;
 }
 
-/* One entry of folder `dir`. What vanished since the folder was read is not there. A folder that may be
- * read but not searched tells names only; nothing in it can be opened. */
-static int take_entry(struct listing *l, int fd, uint32_t dir, const char *name, const struct limits *limits,
-	bool *hidden, struct error *e)
+/* One entry of folder `dir`. What vanished since the folder was read is not there. A folder that
+ * may be read but not searched tells names only; nothing in it can be opened. */
+static int take_entry(struct listing *l, int fd, uint32_t dir, const char *name,
+	const struct limits *limits, bool *hidden, struct error *e)
 {
 	const char *folder = l->dirs.items[dir].path;
 	struct stat st;
@@ -95,7 +98,8 @@ static int read_dir(struct listing *l, uint32_t dir, const struct limits *limits
 {
 	const char *path = l->dirs.items[dir].path;
 	/* A folder that became a link meanwhile would lead out of the tree. */
-	int fd = openat(l->dirfd, *path ? path : ".", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	int fd = openat(
+		l->dirfd, *path ? path : ".", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	int os_error = errno;
 	DIR *stream = fd < 0 ? NULL : fdopendir(fd);
 
@@ -132,11 +136,13 @@ static int compare_files(const void *pa, const void *pb)
 	return text_natural_compare(slice_of(a->path), slice_of(b->path));
 }
 
-/* Folders are numbered as they are found; only their order among the files must not depend on that. */
+/* Folders are numbered as they are found; only their order among the files must not depend on that.
+ */
 static int compare_dirs(const void *pa, const void *pb, void *context)
 {
 	const struct listed_dir *dirs = context;
-	return text_natural_compare(slice_of(dirs[*(const uint32_t *)pa].path), slice_of(dirs[*(const uint32_t *)pb].path));
+	return text_natural_compare(slice_of(dirs[*(const uint32_t *)pa].path),
+		slice_of(dirs[*(const uint32_t *)pb].path));
 }
 
 /* Bring folders into natural order, the root first, and renumber what refers to them. */
@@ -166,11 +172,13 @@ static bool sort_dirs(struct listing *l)
 	return ok;
 }
 
-static int open_file(struct listing *l, const char *path, const struct stat *st, const struct limits *limits,
-	struct error *e)
+static int open_file(struct listing *l, const char *path, const struct stat *st,
+	const struct limits *limits, struct error *e)
 {
 	const char *slash = strrchr(path, '/');
-	char *folder = slash ? arena_strdup(&l->arena, (struct slice){path, (size_t)(slash - path) + 1}) : NULL;
+	char *folder =
+		slash ? arena_strdup(&l->arena, (struct slice){path, (size_t)(slash - path) + 1})
+		      : NULL;
 
 	if (slash && !folder)
 		return no_memory(e);
@@ -185,7 +193,8 @@ static int open_file(struct listing *l, const char *path, const struct stat *st,
 	return status == RP_OK ? add_file(l, name, 0, st, false, limits, e) : status;
 }
 
-int listing_open(struct listing *l, const char *path, unsigned depth, const struct limits *limits, struct error *e)
+int listing_open(struct listing *l, const char *path, unsigned depth, const struct limits *limits,
+	struct error *e)
 {
 	struct stat st;
 
@@ -239,5 +248,6 @@ const struct listed *listing_find(const struct listing *l, const char *path)
 	struct listed key = {.path = path};
 
 	return l->files.count == 0 ? NULL
-		: bsearch(&key, l->files.items, l->files.count, sizeof *l->files.items, compare_files);
+				   : bsearch(&key, l->files.items, l->files.count,
+					     sizeof *l->files.items, compare_files);
 }

@@ -11,8 +11,8 @@
 #define PATH_BYTES 4096
 
 /*
- * float32 rounds each of the K updates by at most 2^-24 relative, and beta2 itself; far below any reset. Values
- * near the smallest normal number round absolutely and are passed over.
+ * float32 rounds each of the K updates by at most 2^-24 relative, and beta2 itself; far below any
+ * reset. Values near the smallest normal number round absolutely and are passed over.
  */
 #define ROUNDING 2.4e-7
 #define TINY 1e-30
@@ -34,7 +34,8 @@ static bool side_open(struct side *s, const struct state_place *p, uint32_t file
 	s->file = NO_FILE;
 	int n = snprintf(s->path, sizeof s->path, "%s%s%s", p->prefix, *p->prefix ? "/" : "",
 		p->state->files.items[file].path);
-	if (n < 0 || (size_t)n >= sizeof s->path || source_open(&s->source, p->dirfd, s->path, NULL) < 0)
+	if (n < 0 || (size_t)n >= sizeof s->path ||
+		source_open(&s->source, p->dirfd, s->path, NULL) < 0)
 		return false;
 	s->file = file;
 	return true;
@@ -53,12 +54,13 @@ static const struct state_storage *streamable(const struct state *s, uint32_t te
 }
 
 /* Called for each stretch: values of the first and the second tensor. */
-typedef void compare_fn(struct moments_outcome *out, const struct state_tensor *t, const float *a, const float *b,
-	size_t n, double bound);
+typedef void compare_fn(struct moments_outcome *out, const struct state_tensor *t, const float *a,
+	const float *b, size_t n, double bound);
 
-static bool stream(struct side *a, const struct state_place *pa, const struct state_storage *x, struct side *b,
-	const struct state_place *pb, const struct state_storage *y, const struct state_tensor *t, double bound,
-	compare_fn *compare, struct moments_outcome *out)
+static bool stream(struct side *a, const struct state_place *pa, const struct state_storage *x,
+	struct side *b, const struct state_place *pb, const struct state_storage *y,
+	const struct state_tensor *t, double bound, compare_fn *compare,
+	struct moments_outcome *out)
 {
 	uint64_t total = x->length / sizeof(float);
 
@@ -66,8 +68,10 @@ static bool stream(struct side *a, const struct state_place *pa, const struct st
 		return false;
 	for (uint64_t at = 0; at < total; at += CHUNK_ELEMENTS) {
 		size_t n = total - at < CHUNK_ELEMENTS ? (size_t)(total - at) : CHUNK_ELEMENTS;
-		if (source_read(&a->source, x->offset + at * sizeof(float), a->values, n * sizeof(float), NULL) < 0 ||
-			source_read(&b->source, y->offset + at * sizeof(float), b->values, n * sizeof(float), NULL) < 0)
+		if (source_read(&a->source, x->offset + at * sizeof(float), a->values,
+			    n * sizeof(float), NULL) < 0 ||
+			source_read(&b->source, y->offset + at * sizeof(float), b->values,
+				n * sizeof(float), NULL) < 0)
 			return false;
 		compare(out, t, a->values, b->values, n, bound);
 	}
@@ -76,11 +80,13 @@ static bool stream(struct side *a, const struct state_place *pa, const struct st
 	return true;
 }
 
-static void note(struct moments_outcome *out, const struct state_tensor *t, double observed, double limit)
+static void note(
+	struct moments_outcome *out, const struct state_tensor *t, double observed, double limit)
 {
 	out->broken++;
-	if (out->worst && fabs(observed - limit) / fabs(limit) <=
-		fabs(out->worst_observed - out->worst_bound) / fabs(out->worst_bound))
+	if (out->worst &&
+		fabs(observed - limit) / fabs(limit) <=
+			fabs(out->worst_observed - out->worst_bound) / fabs(out->worst_bound))
 		return;
 	out->worst = t;
 	out->worst_observed = observed;
@@ -88,8 +94,8 @@ static void note(struct moments_outcome *out, const struct state_tensor *t, doub
 }
 
 /* a: v before, b: v after, bound: beta2^K with the rounding taken off. */
-static void compare_decay(struct moments_outcome *out, const struct state_tensor *t, const float *a, const float *b,
-	size_t n, double bound)
+static void compare_decay(struct moments_outcome *out, const struct state_tensor *t, const float *a,
+	const float *b, size_t n, double bound)
 {
 	for (size_t i = 0; i < n; i++) {
 		double least = (double)a[i] * bound;
@@ -99,8 +105,8 @@ static void compare_decay(struct moments_outcome *out, const struct state_tensor
 }
 
 /* a: m, b: v, bound: C with the rounding added. */
-static void compare_pair(struct moments_outcome *out, const struct state_tensor *t, const float *a, const float *b,
-	size_t n, double bound)
+static void compare_pair(struct moments_outcome *out, const struct state_tensor *t, const float *a,
+	const float *b, size_t n, double bound)
 {
 	for (size_t i = 0; i < n; i++) {
 		double square = (double)a[i] * (double)a[i], most = (double)b[i] * bound;
@@ -111,7 +117,8 @@ static void compare_pair(struct moments_outcome *out, const struct state_tensor 
 
 static bool group_beta(const struct state *s, enum fact_key key, int32_t group, double *beta)
 {
-	return fact_to_double(state_group_fact(s, key, group == NO_GROUP ? 0 : group), beta) && *beta > 0 && *beta < 1;
+	return fact_to_double(state_group_fact(s, key, group == NO_GROUP ? 0 : group), beta) &&
+	       *beta > 0 && *beta < 1;
 }
 
 static struct side *new_sides(struct error *e)
@@ -148,8 +155,8 @@ static void count_tensor(struct moments_outcome *out, uint64_t broken_before)
 	out->broken_tensors += out->broken > broken_before;
 }
 
-int moments_continue(const struct state_place *earlier, const struct state_place *later, int64_t updates,
-	struct moments_outcome *out, struct error *e)
+int moments_continue(const struct state_place *earlier, const struct state_place *later,
+	int64_t updates, struct moments_outcome *out, struct error *e)
 {
 	const struct state *before = earlier->state, *after = later->state;
 	struct side *sides = new_sides(e);
@@ -158,24 +165,29 @@ int moments_continue(const struct state_place *earlier, const struct state_place
 	if (!sides)
 		return RP_E_MEMORY;
 	for (size_t i = 0; i < after->optimizers.count && i < before->optimizers.count; i++) {
-		const struct optimizer *o = &after->optimizers.items[i], *was = &before->optimizers.items[i];
+		const struct optimizer *o = &after->optimizers.items[i],
+				       *was = &before->optimizers.items[i];
 		for (size_t k = 0; o->adam && was->adam && k < o->params.count; k++) {
-			const struct opt_param *p = &o->params.items[k], *q = find_param(was, p->id, k);
+			const struct opt_param *p = &o->params.items[k],
+					       *q = find_param(was, p->id, k);
 			const struct state_storage *x = q ? streamable(before, q->moment2) : NULL;
 			const struct state_storage *y = streamable(after, p->moment2);
 			double beta, old_beta;
-			if (!x || !y || x->length != y->length || !group_beta(after, FACT_BETA2, p->group, &beta) ||
-				!group_beta(before, FACT_BETA2, q->group, &old_beta) || beta != old_beta) {
+			if (!x || !y || x->length != y->length ||
+				!group_beta(after, FACT_BETA2, p->group, &beta) ||
+				!group_beta(before, FACT_BETA2, q->group, &old_beta) ||
+				beta != old_beta) {
 				out->skipped++;
 				continue;
 			}
-			/* The parameter's own counter where it went on: it knows of skipped updates. */
+			/* The parameter's own counter where it went on: it knows of skipped
+			 * updates. */
 			double own = p->has_step && q->has_step ? p->step - q->step : 0;
 			double count = own > 0 ? own : (double)updates;
 			double bound = pow(beta, count) * (1 - ROUNDING * (count + 1));
 			uint64_t broken = out->broken;
-			if (!stream(&sides[0], earlier, x, &sides[1], later, y, &after->tensors.items[p->moment2], bound,
-				compare_decay, out))
+			if (!stream(&sides[0], earlier, x, &sides[1], later, y,
+				    &after->tensors.items[p->moment2], bound, compare_decay, out))
 				out->skipped++;
 			count_tensor(out, broken);
 		}
@@ -196,17 +208,21 @@ int moments_belong(const struct state_place *place, struct moments_outcome *out,
 		const struct optimizer *o = &s->optimizers.items[i];
 		for (size_t k = 0; o->adam && k < o->params.count; k++) {
 			const struct opt_param *p = &o->params.items[k];
-			const struct state_storage *x = streamable(s, p->moment1), *y = streamable(s, p->moment2);
+			const struct state_storage *x = streamable(s, p->moment1),
+						   *y = streamable(s, p->moment2);
 			double beta1, beta2;
-			if (!x || !y || x->length != y->length || !group_beta(s, FACT_BETA1, p->group, &beta1) ||
-				!group_beta(s, FACT_BETA2, p->group, &beta2) || beta1 * beta1 >= beta2) {
+			if (!x || !y || x->length != y->length ||
+				!group_beta(s, FACT_BETA1, p->group, &beta1) ||
+				!group_beta(s, FACT_BETA2, p->group, &beta2) ||
+				beta1 * beta1 >= beta2) {
 				out->skipped++;
 				continue;
 			}
-			double bound = (1 - beta1) * (1 - beta1) / ((1 - beta2) * (1 - beta1 * beta1 / beta2)) * (1 + 1e-4);
+			double bound = (1 - beta1) * (1 - beta1) /
+				       ((1 - beta2) * (1 - beta1 * beta1 / beta2)) * (1 + 1e-4);
 			uint64_t broken = out->broken;
-			if (!stream(&sides[0], place, x, &sides[1], place, y, &s->tensors.items[p->moment1], bound,
-				compare_pair, out))
+			if (!stream(&sides[0], place, x, &sides[1], place, y,
+				    &s->tensors.items[p->moment1], bound, compare_pair, out))
 				out->skipped++;
 			count_tensor(out, broken);
 		}

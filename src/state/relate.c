@@ -8,7 +8,8 @@
 #define PAIRS_MAX ((size_t)1 << 24)
 #define SEEDS_MAX 64u
 
-/* Seeds to try for generators that do not hold theirs: those the states mention, and common habits. */
+/* Seeds to try for generators that do not hold theirs: those the states mention, and common habits.
+ */
 struct seeds {
 	uint64_t items[SEEDS_MAX];
 	size_t count;
@@ -46,8 +47,8 @@ static bool same_kind(const struct stream *a, const struct stream *b)
 }
 
 /*
- * The stream of `earlier` for one of `later`: the same path, or the only one of its kind. Streams are sorted
- * by kind, so those of one kind lie together: O(log n) and their number.
+ * The stream of `earlier` for one of `later`: the same path, or the only one of its kind. Streams
+ * are sorted by kind, so those of one kind lie together: O(log n) and their number.
  */
 static const struct stream *find_partner(const struct state *earlier, const struct stream *of)
 {
@@ -81,17 +82,19 @@ static const struct stream *partner(const struct state *earlier, const struct st
 }
 
 /* Ask for all pairs first: one walk from each start then serves every pair that it meets. */
-static int relate_all(struct stream_pairs *pairs, struct rng_search *search, const struct seeds *seeds,
-	struct error *e)
+static int relate_all(struct stream_pairs *pairs, struct rng_search *search,
+	const struct seeds *seeds, struct error *e)
 {
 	size_t *query = calloc(pairs->list.count + 1, sizeof *query);
-	int status = query ? RP_OK : fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory to compare random streams");
+	int status = query ? RP_OK
+			   : fail(e, RP_E_MEMORY, ERROR_NO_OFFSET,
+				     "no memory to compare random streams");
 
 	for (size_t i = 0; i < pairs->list.count && status == RP_OK; i++) {
 		struct stream_pair *p = &pairs->list.items[i];
 		if (p->later)
-			status = rng_search_add(search, p->earlier ? p->earlier->body : NULL, p->later->body, seeds->items, seeds->count,
-				&query[i], e);
+			status = rng_search_add(search, p->earlier ? p->earlier->body : NULL,
+				p->later->body, seeds->items, seeds->count, &query[i], e);
 	}
 	if (status == RP_OK)
 		status = rng_search_run(search, e);
@@ -104,8 +107,8 @@ static int relate_all(struct stream_pairs *pairs, struct rng_search *search, con
 	return status;
 }
 
-int streams_relate(struct stream_pairs *pairs, const struct state *earlier, const struct state *later,
-	struct rng_search *search, struct error *e)
+int streams_relate(struct stream_pairs *pairs, const struct state *earlier,
+	const struct state *later, struct rng_search *search, struct error *e)
 {
 	struct seeds seeds = {.count = 0};
 
@@ -141,8 +144,8 @@ int streams_relate(struct stream_pairs *pairs, const struct state *earlier, cons
 	return relate_all(pairs, search, &seeds, e);
 }
 
-int streams_since_seed(struct stream_pairs *pairs, const struct state *state, struct rng_search *search,
-	struct error *e)
+int streams_since_seed(struct stream_pairs *pairs, const struct state *state,
+	struct rng_search *search, struct error *e)
 {
 	struct seeds seeds = {.count = 0};
 
@@ -153,7 +156,8 @@ int streams_since_seed(struct stream_pairs *pairs, const struct state *state, st
 	for (size_t i = 0; i < state->streams.count; i++) {
 		struct stream_pair *p = array_push(&pairs->list, PAIRS_MAX);
 		if (!p)
-			return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory to search random streams");
+			return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET,
+				"no memory to search random streams");
 		p->later = &state->streams.items[i];
 	}
 	return relate_all(pairs, search, &seeds, e);
@@ -167,7 +171,7 @@ void stream_pairs_release(struct stream_pairs *pairs)
 bool tensor_same_shape(const struct state_tensor *a, const struct state_tensor *b)
 {
 	return a->ndim == b->ndim &&
-		(a->ndim == 0 || memcmp(a->shape, b->shape, a->ndim * sizeof *a->shape) == 0);
+	       (a->ndim == 0 || memcmp(a->shape, b->shape, a->ndim * sizeof *a->shape) == 0);
 }
 
 static int compare_names(const void *pa, const void *pb)
@@ -182,25 +186,26 @@ static int compare_names(const void *pa, const void *pb)
 }
 
 /*
- * The tensors of one role (and of one file, if not NO_FILE) by name, in an array of `*count` that the caller
- * frees; NULL without memory.
+ * The tensors of one role (and of one file, if not NO_FILE) by name, in an array of `*count` that
+ * the caller frees; NULL without memory.
  */
-static const struct state_tensor **by_name(const struct state *s, enum tensor_role role, uint32_t file,
-	size_t *count)
+static const struct state_tensor **by_name(
+	const struct state *s, enum tensor_role role, uint32_t file, size_t *count)
 {
 	const struct state_tensor **list = calloc(s->tensors.count + 1, sizeof *list);
 
 	*count = 0;
 	for (size_t i = 0; list && i < s->tensors.count; i++)
-		if (s->tensors.items[i].role == role && (file == NO_FILE || s->tensors.items[i].file == file))
+		if (s->tensors.items[i].role == role &&
+			(file == NO_FILE || s->tensors.items[i].file == file))
 			list[(*count)++] = &s->tensors.items[i];
 	if (list && *count > 1)
 		qsort(list, *count, sizeof *list, compare_names);
 	return list;
 }
 
-static void compare_pair(struct tensor_changes *w, const struct state *earlier, const struct state *later,
-	const struct state_tensor *x, const struct state_tensor *y)
+static void compare_pair(struct tensor_changes *w, const struct state *earlier,
+	const struct state *later, const struct state_tensor *x, const struct state_tensor *y)
 {
 	bool shape = tensor_same_shape(x, y);
 
@@ -217,7 +222,8 @@ static void compare_pair(struct tensor_changes *w, const struct state *earlier, 
 	}
 	if (!x->whole || !y->whole)
 		return;
-	int same = storage_same(&earlier->storages.items[x->storage], &later->storages.items[y->storage]);
+	int same = storage_same(
+		&earlier->storages.items[x->storage], &later->storages.items[y->storage]);
 	w->known += same >= 0;
 	w->same += same == 1;
 	if (same == 0)
@@ -262,8 +268,9 @@ void tensor_pairs_release(struct tensor_pairs *pairs)
 	array_release(&pairs->list);
 }
 
-static bool compare_all(const struct state *earlier, enum tensor_role role, const struct state *later,
-	enum tensor_role later_role, uint32_t later_file, struct tensor_changes *w)
+static bool compare_all(const struct state *earlier, enum tensor_role role,
+	const struct state *later, enum tensor_role later_role, uint32_t later_file,
+	struct tensor_changes *w)
 {
 	struct tensor_pairs pairs;
 
@@ -271,7 +278,8 @@ static bool compare_all(const struct state *earlier, enum tensor_role role, cons
 	if (!pair_all(earlier, role, later, later_role, later_file, &pairs))
 		return false;
 	for (size_t i = 0; i < pairs.list.count; i++)
-		compare_pair(w, earlier, later, pairs.list.items[i].earlier, pairs.list.items[i].later);
+		compare_pair(
+			w, earlier, later, pairs.list.items[i].earlier, pairs.list.items[i].later);
 	w->single = pairs.single;
 	tensor_pairs_release(&pairs);
 	return true;

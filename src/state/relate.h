@@ -7,25 +7,28 @@
 #include "state/state.h"
 
 struct stream_pair {
-	const struct stream *earlier, *later; /* one is NULL where the other state has no such stream */
-	struct rng_relation relation;         /* of pairs that have both */
+	const struct stream *earlier,
+		*later;               /* one is NULL where the other state has no such stream */
+	struct rng_relation relation; /* of pairs that have both */
 };
 
 struct stream_pairs {
-	ARRAY(struct stream_pair) list; /* in the order of the later state's streams, then the unmatched */
+	ARRAY(struct stream_pair)
+	list; /* in the order of the later state's streams, then the unmatched */
 };
 
 /*
- * Pair the streams of two states by rank, owner, device and path, and relate them, all within one search
- * budget. Distinct pairs of bodies are searched once. Seeds that the states mention (settings, torch
- * states) are tried for generators whose state does not hold its seed.
+ * Pair the streams of two states by rank, owner, device and path, and relate them, all within one
+ * search budget. Distinct pairs of bodies are searched once. Seeds that the states mention
+ * (settings, torch states) are tried for generators whose state does not hold its seed.
  */
-int streams_relate(struct stream_pairs *pairs, const struct state *earlier, const struct state *later,
-	struct rng_search *search, struct error *e);
+int streams_relate(struct stream_pairs *pairs, const struct state *earlier,
+	const struct state *later, struct rng_search *search, struct error *e);
 
-/* Each stream alone: how far it is from its seed, where a seed is known or found. `earlier` is NULL. */
-int streams_since_seed(struct stream_pairs *pairs, const struct state *state, struct rng_search *search,
-	struct error *e);
+/* Each stream alone: how far it is from its seed, where a seed is known or found. `earlier` is
+ * NULL. */
+int streams_since_seed(struct stream_pairs *pairs, const struct state *state,
+	struct rng_search *search, struct error *e);
 
 void stream_pairs_release(struct stream_pairs *pairs);
 
@@ -46,15 +49,16 @@ void tensor_pairs_release(struct tensor_pairs *pairs);
 
 /* How the tensors of one role differ between two states, by name and rank. */
 struct tensor_changes {
-	uint64_t both, single;       /* in both; in one only */
-	uint64_t known, same;        /* of those in both: bytes compared, and equal */
+	uint64_t both, single;                 /* in both; in one only */
+	uint64_t known, same;                  /* of those in both: bytes compared, and equal */
 	uint64_t retyped, reshaped, odd_count; /* another dtype, another shape, either */
-	const struct state_tensor *different, *odd, *was; /* examples, of `later`; `was` is the earlier `odd` */
+	const struct state_tensor *different, *odd,
+		*was; /* examples, of `later`; `was` is the earlier `odd` */
 };
 
 /*
- * Compare the tensors of a role of one state with those of the same or another role of another, or the same,
- * state. O(n log n) in the tensors; no byte is read. False when memory ran out.
+ * Compare the tensors of a role of one state with those of the same or another role of another, or
+ * the same, state. O(n log n) in the tensors; no byte is read. False when memory ran out.
  */
 bool tensors_compare(const struct state *earlier, enum tensor_role role, const struct state *later,
 	enum tensor_role later_role, struct tensor_changes *changes);

@@ -80,8 +80,8 @@ const char *state_printf(struct state *s, const char *format, ...)
 }
 
 /* A new fact with everything but its value, or NULL. */
-static struct fact *add_fact(struct state *s, enum fact_key key, enum fact_type type, int32_t group,
-	struct origin from)
+static struct fact *add_fact(
+	struct state *s, enum fact_key key, enum fact_type type, int32_t group, struct origin from)
 {
 	struct fact *f = array_push(&s->facts, ROWS_MAX);
 
@@ -99,35 +99,40 @@ static struct fact *add_fact(struct state *s, enum fact_key key, enum fact_type 
 	return f;
 }
 
-void state_add_int(struct state *s, enum fact_key key, int32_t group, int64_t value, struct origin from)
+void state_add_int(
+	struct state *s, enum fact_key key, int32_t group, int64_t value, struct origin from)
 {
 	struct fact *f = add_fact(s, key, FACT_INT, group, from);
 	if (f)
 		f->i = value;
 }
 
-void state_add_real(struct state *s, enum fact_key key, int32_t group, double value, struct origin from)
+void state_add_real(
+	struct state *s, enum fact_key key, int32_t group, double value, struct origin from)
 {
 	struct fact *f = add_fact(s, key, FACT_REAL, group, from);
 	if (f)
 		f->f = value;
 }
 
-void state_add_text(struct state *s, enum fact_key key, int32_t group, struct slice value, struct origin from)
+void state_add_text(
+	struct state *s, enum fact_key key, int32_t group, struct slice value, struct origin from)
 {
 	struct fact *f = add_fact(s, key, FACT_TEXT, group, from);
 	if (f)
 		f->text = state_text(s, value);
 }
 
-void state_add_bool(struct state *s, enum fact_key key, int32_t group, bool value, struct origin from)
+void state_add_bool(
+	struct state *s, enum fact_key key, int32_t group, bool value, struct origin from)
 {
 	struct fact *f = add_fact(s, key, FACT_BOOL, group, from);
 	if (f)
 		f->i = value;
 }
 
-bool state_add_value(struct state *s, enum fact_key key, int32_t group, struct val v, struct origin from)
+bool state_add_value(
+	struct state *s, enum fact_key key, int32_t group, struct val v, struct origin from)
 {
 	int64_t i;
 
@@ -144,8 +149,8 @@ bool state_add_value(struct state *s, enum fact_key key, int32_t group, struct v
 	return true;
 }
 
-void state_add_stream(struct state *s, const struct rng_state *body, const char *owner, int32_t device,
-	struct origin from)
+void state_add_stream(struct state *s, const struct rng_state *body, const char *owner,
+	int32_t device, struct origin from)
 {
 	const struct rng_state *kept = NULL;
 
@@ -222,7 +227,8 @@ void state_finish(struct state *s)
 	if (s->facts.count > 1)
 		qsort(s->facts.items, s->facts.count, sizeof *s->facts.items, compare_facts);
 	if (s->streams.count > 1)
-		qsort(s->streams.items, s->streams.count, sizeof *s->streams.items, compare_streams);
+		qsort(s->streams.items, s->streams.count, sizeof *s->streams.items,
+			compare_streams);
 }
 
 const struct fact *state_group_fact(const struct state *s, enum fact_key key, int32_t group)
@@ -245,7 +251,8 @@ const struct fact *state_fact(const struct state *s, enum fact_key key)
 
 bool state_step_in_epoch(const struct fact *f)
 {
-	static const char *const names[] = {"step", "steps", "iteration", "current_step", "train_step"};
+	static const char *const names[] = {
+		"step", "steps", "iteration", "current_step", "train_step"};
 	const char *dot = strrchr(f->path, '.'), *name = dot ? dot + 1 : f->path;
 
 	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
@@ -258,7 +265,8 @@ const struct fact *state_same_fact(const struct state *s, const struct fact *of)
 {
 	for (size_t i = 0; i < s->facts.count; i++) {
 		const struct fact *f = &s->facts.items[i];
-		if (f->key == of->key && f->rank == of->rank && f->group == of->group && strcmp(f->path, of->path) == 0)
+		if (f->key == of->key && f->rank == of->rank && f->group == of->group &&
+			strcmp(f->path, of->path) == 0)
 			return f;
 	}
 	return NULL;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The resume state of one checkpoint as tables: files, facts, random streams, optimizers, tensors,
- * storages. Profiles fill it; rules, `show`, `compare` and reports only read it. It owns all its text and
- * keeps no file open, so that 10^4 shard files cost table rows, not descriptors or graphs.
+ * storages. Profiles fill it; rules, `show`, `compare` and reports only read it. It owns all its
+ * text and keeps no file open, so that 10^4 shard files cost table rows, not descriptors or graphs.
  */
 #ifndef STATE_STATE_H
 #define STATE_STATE_H
@@ -67,18 +67,18 @@ struct fact {
 
 /* What a file is for, as its profile sees it. */
 enum file_role {
-	FILE_OTHER,     /* not resume state: tokenizer, README, … */
+	FILE_OTHER, /* not resume state: tokenizer, README, … */
 	FILE_WEIGHTS,
 	FILE_OPTIMIZER,
 	FILE_SCHEDULER,
 	FILE_SCALER,
 	FILE_RNG,
-	FILE_LOADER,    /* data loader or sampler state */
-	FILE_COUNTERS,  /* steps, epochs, log: trainer_state.json */
+	FILE_LOADER,   /* data loader or sampler state */
+	FILE_COUNTERS, /* steps, epochs, log: trainer_state.json */
 	FILE_CONFIG,
-	FILE_INDEX,     /* which shard holds what */
-	FILE_WHOLE,     /* everything in one */
-	FILE_LEFTOVER,  /* temporary file of an interrupted save */
+	FILE_INDEX,    /* which shard holds what */
+	FILE_WHOLE,    /* everything in one */
+	FILE_LEFTOVER, /* temporary file of an interrupted save */
 	FILE_ROLE_COUNT
 };
 
@@ -94,10 +94,10 @@ struct state_file {
 	const char *path; /* relative to the checkpoint's folder */
 	uint64_t size;
 	int64_t mtime_ns;
-	int32_t rank;     /* from the name, or NO_RANK */
+	int32_t rank; /* from the name, or NO_RANK */
 	uint8_t role, status;
 	const struct container *container; /* NULL until read */
-	const char *error; /* of a broken file, with its status and offset */
+	const char *error;                 /* of a broken file, with its status and offset */
 	int error_status;
 	uint64_t error_offset;
 };
@@ -106,7 +106,8 @@ struct state_file {
 struct stream {
 	int32_t rank;      /* NO_RANK where the checkpoint has one set for all */
 	int32_t device;    /* index of the device, or -1 */
-	const char *owner; /* "python", "numpy", "torch cpu", "cuda", or the key that names another generator */
+	const char *owner; /* "python", "numpy", "torch cpu", "cuda", or the key that names another
+			      generator */
 	const struct rng_state *body;
 	uint32_t file;
 	const char *path;
@@ -114,9 +115,9 @@ struct stream {
 
 enum tensor_role {
 	TENSOR_WEIGHT,
-	TENSOR_BUFFER,   /* of the model, not trained */
-	TENSOR_MOMENT1,  /* exp_avg, momentum_buffer */
-	TENSOR_MOMENT2,  /* exp_avg_sq */
+	TENSOR_BUFFER,    /* of the model, not trained */
+	TENSOR_MOMENT1,   /* exp_avg, momentum_buffer */
+	TENSOR_MOMENT2,   /* exp_avg_sq */
 	TENSOR_OPTIMIZER, /* other optimizer state */
 	TENSOR_EMA,
 	TENSOR_RNG,
@@ -128,42 +129,42 @@ struct state_storage {
 	uint64_t offset, length; /* in the file; offset UINT64_MAX: bytes stood inline */
 	uint32_t crc;            /* as stored */
 	bool crc_known, big_endian;
-	uint8_t dtype;           /* of the tensors that fill it, where all have one; else DTYPE_UNKNOWN */
-	bool read;               /* what follows holds */
-	bool zero;               /* every byte is zero */
-	uint32_t crc_found;      /* CRC-32 of the bytes */
-	uint64_t digest[2];      /* XXH3-128 of the bytes */
-	bool valued;             /* it is of a float type, and the four below hold */
-	double largest;          /* magnitude of the largest finite element */
+	uint8_t dtype; /* of the tensors that fill it, where all have one; else DTYPE_UNKNOWN */
+	bool read;     /* what follows holds */
+	bool zero;     /* every byte is zero */
+	uint32_t crc_found; /* CRC-32 of the bytes */
+	uint64_t digest[2]; /* XXH3-128 of the bytes */
+	bool valued;        /* it is of a float type, and the four below hold */
+	double largest;     /* magnitude of the largest finite element */
 	uint64_t nans, infinities, negative_infinities; /* elements; infinities: positive ones */
 };
 
 struct state_tensor {
-	const char *name;  /* as the framework calls it: "layers.0.weight", "state[3].exp_avg" */
+	const char *name; /* as the framework calls it: "layers.0.weight", "state[3].exp_avg" */
 	const int64_t *shape;
 	uint32_t file, storage; /* storage: index in storages, or NO_FILE for meta tensors */
 	uint64_t first, numel;
 	int32_t rank;
 	uint8_t ndim, dtype, role;
-	bool whole;        /* covers its storage exactly, so that the storage's digest is its own */
+	bool whole; /* covers its storage exactly, so that the storage's digest is its own */
 };
 
 /* One parameter's entry in an optimizer's state. */
 struct opt_param {
-	int64_t id;       /* key in `state`: index of the parameter */
-	int32_t group;    /* or NO_GROUP */
+	int64_t id;                       /* key in `state`: index of the parameter */
+	int32_t group;                    /* or NO_GROUP */
 	bool has_step, has_moments, cold; /* cold: every moment is zero, as far as was looked */
 	double step;
 	uint32_t moment1, moment2; /* tensor indices, or NO_FILE */
 };
 
 struct optimizer {
-	const char *name;  /* "AdamW", "Adam", "SGD", "" unknown: from its keys */
-	bool adam;         /* keeps exp_avg and exp_avg_sq */
+	const char *name; /* "AdamW", "Adam", "SGD", "" unknown: from its keys */
+	bool adam;        /* keeps exp_avg and exp_avg_sq */
 	uint32_t file;
 	int32_t rank;
 	const char *path;
-	uint64_t listed;   /* parameters that its groups list */
+	uint64_t listed;                /* parameters that its groups list */
 	ARRAY(struct opt_param) params; /* those with state */
 };
 
@@ -183,9 +184,9 @@ struct profile;
 
 struct state {
 	struct arena arena;
-	const char *path;  /* the checkpoint as a person would name it */
+	const char *path; /* the checkpoint as a person would name it */
 	const struct profile *profile;
-	const char *kind;  /* the profile's name */
+	const char *kind; /* the profile's name */
 	ARRAY(struct state_file) files;
 	ARRAY(struct fact) facts;
 	ARRAY(struct stream) streams;
@@ -195,11 +196,11 @@ struct state {
 	ARRAY(struct rng_state *) bodies;
 	ARRAY(struct placement) placements;
 	ARRAY(struct log_point) log; /* by step, as found in the checkpoint itself */
-	bool on_cuda;      /* weights were saved from a GPU */
-	int32_t world;     /* ranks that the checkpoint itself shows to have existed; 0: not known */
-	int64_t mtime_ns;  /* newest of its files */
-	bool single;       /* path is the one file itself, not its folder */
-	bool no_memory;    /* a table could not grow: the state is incomplete */
+	bool on_cuda;                /* weights were saved from a GPU */
+	int32_t world;    /* ranks that the checkpoint itself shows to have existed; 0: not known */
+	int64_t mtime_ns; /* newest of its files */
+	bool single;      /* path is the one file itself, not its folder */
+	bool no_memory;   /* a table could not grow: the state is incomplete */
 };
 
 void state_init(struct state *s, const struct limits *limits);
@@ -207,7 +208,8 @@ void state_release(struct state *s);
 
 /* A copy of text in the state's arena; "" when memory ran out (s->no_memory is set). */
 const char *state_text(struct state *s, struct slice text);
-const char *state_printf(struct state *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
+const char *state_printf(struct state *s, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
 
 /* Where a fact comes from. */
 struct origin {
@@ -217,35 +219,43 @@ struct origin {
 	enum fact_how how;
 };
 
-void state_add_int(struct state *s, enum fact_key key, int32_t group, int64_t value, struct origin from);
-void state_add_real(struct state *s, enum fact_key key, int32_t group, double value, struct origin from);
-void state_add_text(struct state *s, enum fact_key key, int32_t group, struct slice value, struct origin from);
-void state_add_bool(struct state *s, enum fact_key key, int32_t group, bool value, struct origin from);
+void state_add_int(
+	struct state *s, enum fact_key key, int32_t group, int64_t value, struct origin from);
+void state_add_real(
+	struct state *s, enum fact_key key, int32_t group, double value, struct origin from);
+void state_add_text(
+	struct state *s, enum fact_key key, int32_t group, struct slice value, struct origin from);
+void state_add_bool(
+	struct state *s, enum fact_key key, int32_t group, bool value, struct origin from);
 
 /* Add an integer, float, text or bool as what it is; other kinds are ignored (false). */
-bool state_add_value(struct state *s, enum fact_key key, int32_t group, struct val v, struct origin from);
+bool state_add_value(
+	struct state *s, enum fact_key key, int32_t group, struct val v, struct origin from);
 
 /* Add a stream; an equal body is stored once. */
-void state_add_stream(struct state *s, const struct rng_state *body, const char *owner, int32_t device,
-	struct origin from);
+void state_add_stream(struct state *s, const struct rng_state *body, const char *owner,
+	int32_t device, struct origin from);
 
 /* The order of streams by rank, owner and device. */
 int stream_kind_compare(const struct stream *a, const struct stream *b);
 
-/* Sort facts by (key, rank, group, path) and streams by (rank, owner, device, path), once all are in. */
+/* Sort facts by (key, rank, group, path) and streams by (rank, owner, device, path), once all are
+ * in. */
 void state_finish(struct state *s);
 
 /* The first fact under a key, in sorted order, or NULL. */
 const struct fact *state_fact(const struct state *s, enum fact_key key);
 const struct fact *state_group_fact(const struct state *s, enum fact_key key, int32_t group);
 
-/* Its value; false where there is none or it is of another type (an integral REAL counts as INT). */
+/* Its value; false where there is none or it is of another type (an integral REAL counts as INT).
+ */
 bool state_int(const struct state *s, enum fact_key key, int64_t *out);
 bool state_real(const struct state *s, enum fact_key key, double *out);
 bool state_bool(const struct state *s, enum fact_key key, bool *out);
 const char *state_fact_text(const struct state *s, enum fact_key key);
 
-/* Whether a step's name leaves open that it starts again with each epoch: "step", "iteration", not "global_step". */
+/* Whether a step's name leaves open that it starts again with each epoch: "step", "iteration", not
+ * "global_step". */
 bool state_step_in_epoch(const struct fact *f);
 
 /* The fact of `s` under the same key, rank, group and path as one of another state, or NULL. */

@@ -33,51 +33,17 @@ static bool take(struct parser *p, char c)
 	return true;
 }
 
-static int hex_digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 static bool take_hex(struct parser *p, int digits, uint32_t *out)
 {
 	*out = 0;
 	for (int i = 0; i < digits; i++) {
-		int digit = more(p) ? hex_digit(p->text.p[p->at]) : -1;
+		int digit = more(p) ? text_hex_digit(p->text.p[p->at]) : -1;
 		if (digit < 0)
 			return false;
 		*out = *out << 4 | (uint32_t)digit;
 		p->at++;
 	}
 	return true;
-}
-
-/* As Python's "surrogatepass" has it: pickles do hold lone surrogates. */
-static size_t encode_utf8(uint32_t point, char *out)
-{
-	if (point < 0x80) {
-		out[0] = (char)point;
-		return 1;
-	}
-	if (point < 0x800) {
-		out[0] = (char)(0xc0 | point >> 6);
-		out[1] = (char)(0x80 | (point & 0x3f));
-		return 2;
-	}
-	if (point < 0x10000) {
-		out[0] = (char)(0xe0 | point >> 12);
-		out[1] = (char)(0x80 | (point >> 6 & 0x3f));
-		out[2] = (char)(0x80 | (point & 0x3f));
-		return 3;
-	}
-	out[0] = (char)(0xf0 | point >> 18);
-	out[1] = (char)(0x80 | (point >> 12 & 0x3f));
-	out[2] = (char)(0x80 | (point >> 6 & 0x3f));
-	out[3] = (char)(0x80 | (point & 0x3f));
-	return 4;
 }
 
 /* \uXXXX, and a second one where the two make a pair. */
@@ -111,7 +77,7 @@ static size_t take_escape(struct parser *p, char *out)
 		return 1;
 	}
 	if (c == 'u' && take_unicode(p, &point))
-		return encode_utf8(point, out);
+		return text_utf8_put(out, point);
 	const char *letter = c ? strchr(letters, c) : NULL;
 	if (!letter)
 		return 0;
@@ -355,7 +321,8 @@ static uint64_t close_states(const struct matcher *m, uint64_t states)
 }
 
 /* The index that a segment asks for, in a sequence counted from the end where negative. */
-static bool index_matches(const struct path_segment *s, struct val parent, uint64_t count, struct val key)
+static bool index_matches(
+	const struct path_segment *s, struct val parent, uint64_t count, struct val key)
 {
 	int64_t index = s->index;
 
@@ -370,7 +337,7 @@ static bool segment_matches(
 	switch (s->kind) {
 	case PATH_NAME:
 		return (key.kind == VAL_TEXT && slice_eq(val_slice(key), s->name)) ||
-			(s->numeric && index_matches(s, f->v, f->count, key));
+		       (s->numeric && index_matches(s, f->v, f->count, key));
 	case PATH_INDEX:
 		return index_matches(s, f->v, f->count, key);
 	case PATH_ORDINAL:
@@ -383,7 +350,8 @@ static bool segment_matches(
 }
 
 /* One step with a whole key. */
-static uint64_t step_key(const struct matcher *m, const struct frame *f, struct val key, uint64_t ordinal)
+static uint64_t step_key(
+	const struct matcher *m, const struct frame *f, struct val key, uint64_t ordinal)
 {
 	uint64_t states = 0;
 
@@ -410,7 +378,7 @@ static uint64_t step_pieces(const struct matcher *m, uint64_t states, struct sli
 			if (s->kind == PATH_DEEP)
 				stepped |= (uint64_t)1 << i;
 			else if (s->kind == PATH_EVERY ||
-				(s->kind == PATH_NAME && !s->quoted && slice_eq(piece, s->name)))
+				 (s->kind == PATH_NAME && !s->quoted && slice_eq(piece, s->name)))
 				stepped |= (uint64_t)1 << (i + 1);
 		}
 		states = close_states(m, stepped);
@@ -419,7 +387,8 @@ static uint64_t step_pieces(const struct matcher *m, uint64_t states, struct sli
 	return states;
 }
 
-static uint64_t step(const struct matcher *m, const struct frame *f, struct val key, uint64_t ordinal)
+static uint64_t step(
+	const struct matcher *m, const struct frame *f, struct val key, uint64_t ordinal)
 {
 	uint64_t states = step_key(m, f, key, ordinal);
 	struct slice text = val_slice(key);
@@ -433,7 +402,8 @@ static bool same_key(struct val a, struct val b)
 {
 	if (a.kind != b.kind)
 		return false;
-	return a.kind == VAL_TEXT ? slice_eq(val_slice(a), val_slice(b)) : a.kind == VAL_INT && a.i == b.i;
+	return a.kind == VAL_TEXT ? slice_eq(val_slice(a), val_slice(b))
+				  : a.kind == VAL_INT && a.i == b.i;
 }
 
 /* Whether a later part has the same key, so that Python would never see this one. */

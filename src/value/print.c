@@ -202,7 +202,8 @@ static const char *const brackets[][2] = {
 	[VAL_PERSISTENT] = {"persistent id (", ")"},
 };
 
-/* Dict keys stand in front as they are; an object's attributes as in a call, its items as a list's. */
+/* Dict keys stand in front as they are; an object's attributes as in a call, its items as a list's.
+ */
 static void print_part_key(struct printer *p, struct val parent, struct val key)
 {
 	if (val_is_dict(parent)) {

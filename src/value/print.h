@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Values as text for people: Python's words (None, True, 1.0), since that is where they come from. The
- * graph may be endless when walked, so everything is printed within a budget, and what does not fit is
- * an ellipsis.
+ * Values as text for people: Python's words (None, True, 1.0), since that is where they come from.
+ * The graph may be endless when walked, so everything is printed within a budget, and what does not
+ * fit is an ellipsis.
  */
 #ifndef VALUE_PRINT_H
 #define VALUE_PRINT_H
@@ -12,7 +12,8 @@
 #include "base/strbuf.h"
 #include "value/value.h"
 
-/* Append the elements of a tensor, or nothing and return false to have its dtype and shape shown. */
+/* Append the elements of a tensor, or nothing and return false to have its dtype and shape shown.
+ */
 typedef bool print_tensor_fn(void *context, const struct tensor *t, struct strbuf *b);
 
 struct print_style {

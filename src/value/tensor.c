@@ -118,8 +118,9 @@ static uint64_t load_bits(const uint8_t *p, size_t bytes, bool big_endian)
 }
 
 /*
- * A float of sign, `exponent` and `mantissa` bits with subnormals. What the top exponent and the sign
- * bit alone mean differs, so the caller has dealt with infinities and NaNs. Exact: all fit a double.
+ * A float of sign, `exponent` and `mantissa` bits with subnormals. What the top exponent and the
+ * sign bit alone mean differs, so the caller has dealt with infinities and NaNs. Exact: all fit a
+ * double.
  */
 static double small_float(unsigned bits, unsigned exponent, unsigned mantissa, int bias)
 {
@@ -168,7 +169,8 @@ static double float_value(enum dtype d, uint64_t bits)
 		return ieee_float(small, 5, 10, 15);
 	case DTYPE_F8_E5M2:
 		return ieee_float(small, 5, 2, 15);
-	/* OCP 8-bit formats: e4m3 has no infinities, all ones is NaN; e8m0 is a bare power of two. */
+	/* OCP 8-bit formats: e4m3 has no infinities, all ones is NaN; e8m0 is a bare power of two.
+	 */
 	case DTYPE_F8_E4M3:
 		return (small & 0x7f) == 0x7f ? NAN : small_float(small, 4, 3, 7);
 	case DTYPE_F8_E8M0:

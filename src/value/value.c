@@ -46,7 +46,8 @@ bool val_is_text(struct val v, const char *text)
 
 bool val_is_class(struct val v, const char *module, const char *name)
 {
-	return v.kind == VAL_CLASS && slice_is(v.klass->module, module) && slice_is(v.klass->name, name);
+	return v.kind == VAL_CLASS && slice_is(v.klass->module, module) &&
+	       slice_is(v.klass->name, name);
 }
 
 bool val_is_object_of(struct val v, const char *module, const char *name)
@@ -92,7 +93,8 @@ bool val_to_double(struct val v, double *out)
 
 /*
  * The dicts that hold an object's attributes. BUILD's state is one, or by the default protocol of
- * object.__reduce_ex__ a pair: a dict or None, and a dict of the slots. Neither where it is anything else.
+ * object.__reduce_ex__ a pair: a dict or None, and a dict of the slots. Neither where it is
+ * anything else.
  */
 static void attributes(const struct object *o, const struct node *dicts[2])
 {
@@ -117,7 +119,7 @@ static void attributes(const struct object *o, const struct node *dicts[2])
 static bool state_is_opaque(const struct object *o, const struct node *const dicts[2])
 {
 	return o->state.kind != VAL_ABSENT && o->state.kind != VAL_DICT && dicts[0]->count == 0 &&
-		dicts[1]->count == 0;
+	       dicts[1]->count == 0;
 }
 
 uint64_t val_count(struct val v)
@@ -136,7 +138,7 @@ uint64_t val_count(struct val v)
 		const struct node *dicts[2];
 		attributes(o, dicts);
 		return o->dict.count / 2 + (uint64_t)o->list.count + dicts[0]->count / 2 +
-			dicts[1]->count / 2 + state_is_opaque(o, dicts);
+		       dicts[1]->count / 2 + state_is_opaque(o, dicts);
 	}
 	default:
 		return 0;
@@ -185,7 +187,8 @@ struct val val_part(struct val v, uint64_t i, struct val *key)
 }
 
 /* From the end, so that of two equal keys the one that Python keeps is found. */
-static struct val find(struct val v, bool (*matches)(struct val key, const void *wanted), const void *wanted)
+static struct val find(
+	struct val v, bool (*matches)(struct val key, const void *wanted), const void *wanted)
 {
 	struct val key;
 
@@ -247,8 +250,8 @@ struct val val_dig(struct val v, const char *key, ...)
 bool val_is_dict(struct val v)
 {
 	return v.kind == VAL_DICT || (v.kind == VAL_OBJECT && v.object->dict.count > 0) ||
-		val_is_object_of(v, "collections", "OrderedDict") ||
-		val_is_object_of(v, "collections", "defaultdict");
+	       val_is_object_of(v, "collections", "OrderedDict") ||
+	       val_is_object_of(v, "collections", "defaultdict");
 }
 
 bool val_is_sequence(struct val v)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The inert graph that a pickle or a JSON text decodes into. Nothing in it is ever executed: a class is
- * its name, an object is its class, its arguments and its state.
+ * The inert graph that a pickle or a JSON text decodes into. Nothing in it is ever executed: a
+ * class is its name, an object is its class, its arguments and its state.
  *
- * A val is 16 bytes and is passed by value. Immediates stand in it; text and bytes point into the file's
- * bytes or the arena; containers are shared nodes, so the graph may hold cycles and may expand
- * exponentially when walked: every walk has a budget.
+ * A val is 16 bytes and is passed by value. Immediates stand in it; text and bytes point into the
+ * file's bytes or the arena; containers are shared nodes, so the graph may hold cycles and may
+ * expand exponentially when walked: every walk has a budget.
  */
 #ifndef VALUE_VALUE_H
 #define VALUE_VALUE_H
@@ -24,17 +24,18 @@ enum val_kind {
 	VAL_INT,
 	VAL_BIGINT, /* an integer that does not fit 64 bits: little-endian two's complement bytes */
 	VAL_FLOAT,
-	VAL_TEXT,   /* UTF-8 as found, surrogates allowed */
+	VAL_TEXT, /* UTF-8 as found, surrogates allowed */
 	VAL_BYTES,
 	VAL_LIST,
 	VAL_TUPLE,
-	VAL_DICT,   /* kids alternate key, value, in file order; duplicate keys are kept */
+	VAL_DICT, /* kids alternate key, value, in file order; duplicate keys are kept */
 	VAL_SET,
 	VAL_FROZENSET,
-	VAL_CLASS,  /* a reference to a class or function by name */
-	VAL_OBJECT, /* what a call or instantiation would have made */
-	VAL_PERSISTENT, /* a persistent id; one kid: the id. n > 0 while a container has a use for it */
-	VAL_TENSOR, /* an array: located, not loaded */
+	VAL_CLASS,      /* a reference to a class or function by name */
+	VAL_OBJECT,     /* what a call or instantiation would have made */
+	VAL_PERSISTENT, /* a persistent id; one kid: the id. n > 0 while a container has a use for
+			   it */
+	VAL_TENSOR,     /* an array: located, not loaded */
 };
 
 struct node;
@@ -45,12 +46,12 @@ struct val {
 	uint8_t kind; /* enum val_kind */
 	uint8_t unused;
 	uint16_t aux;
-	uint32_t n;   /* bytes of TEXT, BYTES, BIGINT */
+	uint32_t n; /* bytes of TEXT, BYTES, BIGINT */
 	union {
 		int64_t i; /* INT, BOOL */
 		double f;
 		const char *s;
-		struct node *node;     /* LIST … FROZENSET, PERSISTENT */
+		struct node *node; /* LIST … FROZENSET, PERSISTENT */
 		struct object *object;
 		struct klass *klass;
 		struct tensor *tensor;
@@ -72,9 +73,9 @@ struct klass {
 	uint64_t offset;           /* where the file first names it */
 	bool called;               /* the pickle calls it or instantiates it, or has it called */
 	/* The pickle decoder's own: */
-	bool watched;              /* its calls are to be judged */
-	uint8_t makes;             /* plain data that a call of it makes, or 0 */
-	uint16_t judged;           /* what is known of it: 1 + a row of a table, or 0 */
+	bool watched;    /* its calls are to be judged */
+	uint8_t makes;   /* plain data that a call of it makes, or 0 */
+	uint16_t judged; /* what is known of it: 1 + a row of a table, or 0 */
 };
 
 struct object {
@@ -156,14 +157,15 @@ bool val_to_u64(struct val v, uint64_t *out);
 bool val_to_double(struct val v, double *out);
 
 /*
- * One way to walk everything that has parts: the i-th part of a dict, sequence, set or object. Of an
- * object the dict items come first (OrderedDict), then list items, then the attributes of its state;
- * a state that is no dict is one part with the key ABSENT. O(1) for i < val_count(v).
+ * One way to walk everything that has parts: the i-th part of a dict, sequence, set or object. Of
+ * an object the dict items come first (OrderedDict), then list items, then the attributes of its
+ * state; a state that is no dict is one part with the key ABSENT. O(1) for i < val_count(v).
  */
 uint64_t val_count(struct val v);
 struct val val_part(struct val v, uint64_t i, struct val *key);
 
-/* The part under a text or integer key (the last one, as Python would have it), or ABSENT. O(parts). */
+/* The part under a text or integer key (the last one, as Python would have it), or ABSENT.
+ * O(parts). */
 struct val val_get(struct val v, const char *key);
 struct val val_get_slice(struct val v, struct slice key);
 struct val val_get_int(struct val v, int64_t key);

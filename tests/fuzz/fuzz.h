@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Fuzzing targets: functions over bytes that abort where something that must hold does not. replay.c runs
- * them over the corpus in every mode; entry.c hands one of them to libFuzzer.
+ * Fuzzing targets: functions over bytes that abort where something that must hold does not.
+ * replay.c runs them over the corpus in every mode; entry.c hands one of them to libFuzzer.
  */
 #ifndef FUZZ_FUZZ_H
 #define FUZZ_FUZZ_H
@@ -19,12 +19,12 @@
 #undef TARGET
 
 /* Abort, and say where and why, unless `holds`. */
-#define MUST(holds) \
-	do { \
-		if (!(holds)) { \
-			fprintf(stderr, "%s:%d: must hold: %s\n", __FILE__, __LINE__, #holds); \
-			abort(); \
-		} \
+#define MUST(holds)                                                                                \
+	do {                                                                                       \
+		if (!(holds)) {                                                                    \
+			fprintf(stderr, "%s:%d: must hold: %s\n", __FILE__, __LINE__, #holds);     \
+			abort();                                                                   \
+		}                                                                                  \
 	} while (0)
 
 /* Texts are UTF-8 that disturbs no terminal, and the counts add up. */
@@ -37,8 +37,8 @@ void fuzz_check_error(const struct error *e, int status);
 uint64_t fuzz_digest(struct val v);
 
 /*
- * Open the bytes as a file of any format twice, look at every storage and tensor, and check that both
- * times the same came out.
+ * Open the bytes as a file of any format twice, look at every storage and tensor, and check that
+ * both times the same came out.
  */
 void fuzz_document(struct slice bytes);
 

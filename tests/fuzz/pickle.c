@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Pickles: decoded and judged alone, then opened as a file, where tensors and arrays are rebuilt. */
+/* Pickles: decoded and judged alone, then opened as a file, where tensors and arrays are rebuilt.
+ */
 #include "container/pickle.h"
 
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Run every file of <corpus>/<target>/ through its target, each in a process of its own so that one that
- * stops does not hide the others.
+ * Run every file of <corpus>/<target>/ through its target, each in a process of its own so that one
+ * that stops does not hide the others.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -24,7 +24,8 @@ static const struct {
 #undef TARGET
 };
 
-/* The whole file, in a block of exactly its size so that a sanitizer sees every step over the end. */
+/* The whole file, in a block of exactly its size so that a sanitizer sees every step over the end.
+ */
 static uint8_t *load(const char *path, size_t *size)
 {
 	FILE *f = fopen(path, "rb");

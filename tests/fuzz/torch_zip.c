@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Torch files. The last byte chooses: even, the input is a whole file (any container); odd, it is the
- * pickle inside an archive that is sound otherwise, since mutations rarely keep a zip directory whole.
+ * Torch files. The last byte chooses: even, the input is a whole file (any container); odd, it is
+ * the pickle inside an archive that is sound otherwise, since mutations rarely keep a zip directory
+ * whole.
  */
 #include <stdlib.h>
 #include <string.h>

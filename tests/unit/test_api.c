@@ -26,7 +26,9 @@ START_TEST(a_wrong_resume_has_a_verdict_findings_and_a_document)
 		.against = FIXTURES "reseeded-same/checkpoints/step_00020.pt"};
 
 	errno = 1234;
-	ck_assert_int_eq(rp_verify(FIXTURES "reseeded-same/checkpoints/step_00030.pt", &options, &report, error, sizeof error), RP_OK);
+	ck_assert_int_eq(rp_verify(FIXTURES "reseeded-same/checkpoints/step_00030.pt", &options,
+				 &report, error, sizeof error),
+		RP_OK);
 	ck_assert_int_eq(errno, 1234);
 	ck_assert_str_eq(rp_report_verdict(report), "RESET");
 	ck_assert_int_eq(rp_report_exit(report), 1);
@@ -43,7 +45,8 @@ END_TEST
 
 START_TEST(a_path_that_is_not_there_is_an_error_with_words)
 {
-	ck_assert_int_eq(rp_verify("fixtures/nothing", NULL, &report, error, sizeof error), RP_E_IO);
+	ck_assert_int_eq(
+		rp_verify("fixtures/nothing", NULL, &report, error, sizeof error), RP_E_IO);
 	ck_assert_ptr_null(report);
 	ck_assert_ptr_nonnull(strstr(error, "No such file"));
 	ck_assert_int_eq(rp_verify("fixtures/nothing", NULL, &report, NULL, 0), RP_E_IO);
@@ -79,7 +82,9 @@ START_TEST(quick_reads_no_bytes_and_says_so)
 {
 	struct rp_verify_options options = {.size = sizeof options, .quick = 1, .threads = 2};
 
-	ck_assert_int_eq(rp_verify(FIXTURES "uninterrupted/checkpoints/step_00020.pt", &options, &report, NULL, 0), RP_OK);
+	ck_assert_int_eq(rp_verify(FIXTURES "uninterrupted/checkpoints/step_00020.pt", &options,
+				 &report, NULL, 0),
+		RP_OK);
 	ck_assert_int_eq(rp_report_exit(report), 0);
 	ck_assert_ptr_nonnull(strstr(rp_report_json(report), "bytes were not read (--quick)"));
 }

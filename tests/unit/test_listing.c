@@ -182,7 +182,8 @@ END_TEST
 /* As another user where the tests run as root, who may read everything. */
 static bool become_nobody(void)
 {
-	return geteuid() != 0 || (chmod(root, 0777) == 0 && setegid(65534) == 0 && seteuid(65534) == 0);
+	return geteuid() != 0 ||
+	       (chmod(root, 0777) == 0 && setegid(65534) == 0 && seteuid(65534) == 0);
 }
 
 START_TEST(folders_that_cannot_be_read_are_counted)

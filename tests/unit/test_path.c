@@ -10,7 +10,6 @@
 
 Suite *suite_path(void);
 
-
 static struct arena arena;
 static struct limits limits;
 static struct path path;
@@ -33,7 +32,8 @@ static struct val json(const char *text)
 	struct val v;
 	uint64_t duplicates;
 
-	ck_assert_int_eq(json_decode(slice_of(text), &arena, &limits, &v, &duplicates, &error), RP_OK);
+	ck_assert_int_eq(
+		json_decode(slice_of(text), &arena, &limits, &v, &duplicates, &error), RP_OK);
 	return v;
 }
 
@@ -45,7 +45,8 @@ static void put(struct val dict, struct val key, struct val v)
 
 static void parse(const char *text)
 {
-	ck_assert_msg(path_parse(&path, slice_of(text), &arena, &error) == RP_OK, "%s: %s", text, error.text);
+	ck_assert_msg(path_parse(&path, slice_of(text), &arena, &error) == RP_OK, "%s: %s", text,
+		error.text);
 }
 
 struct seen {
@@ -84,12 +85,14 @@ static const char *found(struct val root, const char *text)
 
 START_TEST(names_indices_and_quotes_lead_to_one_value)
 {
-	struct val v = json("{\"optimizer\": {\"state\": [{\"step\": 7}, {\"step\": 8}], \"a b\": 3, \"\": 4}}");
+	struct val v = json(
+		"{\"optimizer\": {\"state\": [{\"step\": 7}, {\"step\": 8}], \"a b\": 3, \"\": 4}}");
 
 	ck_assert_str_eq(found(v, "optimizer.state[1].step"), "optimizer.state[1].step=8");
 	ck_assert_str_eq(found(v, ".optimizer.state[1].step"), "optimizer.state[1].step=8");
 	ck_assert_str_eq(found(v, "optimizer.state.1.step"), "optimizer.state[1].step=8");
-	ck_assert_str_eq(found(v, "[\"optimizer\"][\"state\"][-1][\"step\"]"), "optimizer.state[1].step=8");
+	ck_assert_str_eq(
+		found(v, "[\"optimizer\"][\"state\"][-1][\"step\"]"), "optimizer.state[1].step=8");
 	ck_assert_str_eq(found(v, "['optimizer'].state[0]['step']"), "optimizer.state[0].step=7");
 	ck_assert_str_eq(found(v, "optimizer.a b"), "optimizer[\"a b\"]=3");
 	ck_assert_str_eq(found(v, "optimizer[\"\"]"), "optimizer[\"\"]=4");
@@ -126,7 +129,8 @@ END_TEST
 
 START_TEST(a_star_is_every_part_and_two_are_any_depth)
 {
-	struct val v = json("{\"step\": 1, \"a\": {\"step\": 2, \"b\": [{\"step\": 3}, {\"x\": 4}]}, \"e\": {}}");
+	struct val v = json(
+		"{\"step\": 1, \"a\": {\"step\": 2, \"b\": [{\"step\": 3}, {\"x\": 4}]}, \"e\": {}}");
 
 	ck_assert_str_eq(found(v, "*.step"), "a.step=2");
 	ck_assert_str_eq(found(v, "**.step"), "step=1 a.step=2 a.b[0].step=3");
@@ -153,13 +157,15 @@ END_TEST
 
 START_TEST(names_find_the_pieces_of_keys_with_dots)
 {
-	struct val v = json("{\"model\": {\"layers.0.weight\": 1, \"layers.1.weight\": 2, \"layers.1.bias\": 3,"
-			    " \"head\": {\"a.b\": {\"c.d\": 4}}}}");
+	struct val v = json(
+		"{\"model\": {\"layers.0.weight\": 1, \"layers.1.weight\": 2, \"layers.1.bias\": 3,"
+		" \"head\": {\"a.b\": {\"c.d\": 4}}}}");
 
 	ck_assert_str_eq(found(v, "model.layers.0.weight"), "model[\"layers.0.weight\"]=1");
 	ck_assert_str_eq(found(v, "model.layers.*.weight"),
 		"model[\"layers.0.weight\"]=1 model[\"layers.1.weight\"]=2");
-	ck_assert_str_eq(found(v, "model.**.weight"), "model[\"layers.0.weight\"]=1 model[\"layers.1.weight\"]=2");
+	ck_assert_str_eq(found(v, "model.**.weight"),
+		"model[\"layers.0.weight\"]=1 model[\"layers.1.weight\"]=2");
 	ck_assert_str_eq(found(v, "**.bias"), "model[\"layers.1.bias\"]=3");
 	ck_assert_str_eq(found(v, "model.head.a.b.c.d"), "model.head[\"a.b\"][\"c.d\"]=4");
 	ck_assert_str_eq(found(v, "model.head.*[\"c.d\"]"), "model.head[\"a.b\"][\"c.d\"]=4");
@@ -190,16 +196,33 @@ START_TEST(what_makes_no_sense_is_pointed_at)
 		const char *text;
 		size_t offset;
 	} cases[] = {
-		{"a..b", 2}, {"a.", 2}, {"a[", 2}, {"a[]", 2}, {"a[x]", 2}, {"a[1", 1}, {"a[\"b]", 2},
-		{"a[\"\\q\"]", 3}, {"a[\"\\u12\"]", 3}, {"a[\"\\xg0\"]", 3}, {"a[1]b", 4}, {"lay*", 3}, {"a.***", 4},
-		{"a]", 1}, {"a\"b\"", 1}, {"[\"a\"", 0}, {"a[#-1]", 2}, {"a[1.5]", 2},
-		{"a[99999999999999999999]", 2}, {"..", 1},
+		{"a..b", 2},
+		{"a.", 2},
+		{"a[", 2},
+		{"a[]", 2},
+		{"a[x]", 2},
+		{"a[1", 1},
+		{"a[\"b]", 2},
+		{"a[\"\\q\"]", 3},
+		{"a[\"\\u12\"]", 3},
+		{"a[\"\\xg0\"]", 3},
+		{"a[1]b", 4},
+		{"lay*", 3},
+		{"a.***", 4},
+		{"a]", 1},
+		{"a\"b\"", 1},
+		{"[\"a\"", 0},
+		{"a[#-1]", 2},
+		{"a[1.5]", 2},
+		{"a[99999999999999999999]", 2},
+		{"..", 1},
 	};
 
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		error = ERROR_INIT;
-		ck_assert_msg(path_parse(&path, slice_of(cases[i].text), &arena, &error) == RP_E_ARGUMENT, "%s",
-			cases[i].text);
+		ck_assert_msg(
+			path_parse(&path, slice_of(cases[i].text), &arena, &error) == RP_E_ARGUMENT,
+			"%s", cases[i].text);
 		ck_assert_msg(error.offset == cases[i].offset, "%s: %llu, not %zu", cases[i].text,
 			(unsigned long long)error.offset, cases[i].offset);
 	}
@@ -235,11 +258,42 @@ START_TEST(a_path_has_an_end)
 END_TEST
 
 static const struct slice nasty[] = {
-	{"a", 1}, {"_a1", 3}, {"1a", 2}, {"0", 1}, {"-1", 2}, {"", 0}, {".", 1}, {"..", 2}, {"a.b", 3}, {"a.*", 3},
-	{"*", 1}, {"**", 2}, {"[0]", 3}, {"#1", 2}, {"\"", 1}, {"'", 1}, {"\\", 1}, {"\\n", 2}, {"\n", 1}, {"\t", 1},
-	{"\0", 1}, {"a\0b", 3}, {"\x1b[31m", 5}, {"\xff", 1}, {"\xc3(", 2}, {"\xed\xa0\x80", 3}, {"é", 2},
-	{"\xf0\x9f\x98\x80", 4}, {"\xe2\x80\xae", 3}, {"\xf3\xa0\x81\x81", 4}, {" ", 1}, {"a b", 3}, {"]", 1},
-	{"layers.0.weight", 15}, {"\xc2\x9b", 2}, {"x\r", 2},
+	{"a", 1},
+	{"_a1", 3},
+	{"1a", 2},
+	{"0", 1},
+	{"-1", 2},
+	{"", 0},
+	{".", 1},
+	{"..", 2},
+	{"a.b", 3},
+	{"a.*", 3},
+	{"*", 1},
+	{"**", 2},
+	{"[0]", 3},
+	{"#1", 2},
+	{"\"", 1},
+	{"'", 1},
+	{"\\", 1},
+	{"\\n", 2},
+	{"\n", 1},
+	{"\t", 1},
+	{"\0", 1},
+	{"a\0b", 3},
+	{"\x1b[31m", 5},
+	{"\xff", 1},
+	{"\xc3(", 2},
+	{"\xed\xa0\x80", 3},
+	{"é", 2},
+	{"\xf0\x9f\x98\x80", 4},
+	{"\xe2\x80\xae", 3},
+	{"\xf3\xa0\x81\x81", 4},
+	{" ", 1},
+	{"a b", 3},
+	{"]", 1},
+	{"layers.0.weight", 15},
+	{"\xc2\x9b", 2},
+	{"x\r", 2},
 };
 
 #define NASTY_COUNT (sizeof nasty / sizeof *nasty)
@@ -257,11 +311,12 @@ static bool type_back(void *context, struct val v, const struct path_step *steps
 	strbuf_init(&b, 1 << 16);
 	path_add_steps(&b, steps, count);
 	struct path again;
-	ck_assert_msg(path_parse(&again, strbuf_slice(&b), &arena, &error) == RP_OK, "%s: %s", strbuf_text(&b),
-		error.text);
+	ck_assert_msg(path_parse(&again, strbuf_slice(&b), &arena, &error) == RP_OK, "%s: %s",
+		strbuf_text(&b), error.text);
 	strbuf_init(&s.text, 1 << 16);
 	ck_assert(path_match(&again, *root, &limits, see, &s));
-	ck_assert_msg(s.count == 1 && s.last.i == v.i, "%s: %s", strbuf_text(&b), strbuf_text(&s.text));
+	ck_assert_msg(
+		s.count == 1 && s.last.i == v.i, "%s: %s", strbuf_text(&b), strbuf_text(&s.text));
 	/* And a terminal may see it. */
 	for (struct slice left = strbuf_slice(&b); left.n > 0;) {
 		size_t n = text_utf8_next(left, &point);

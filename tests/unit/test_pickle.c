@@ -119,7 +119,7 @@ START_TEST(reads_the_numbers_that_python_wrote)
 		double d = val_at(v, i).f;
 		ck_assert_int_eq(val_at(v, i).kind, VAL_FLOAT);
 		ck_assert(isnan(floats[i]) ? isnan(d)
-		                           : d == floats[i] && !signbit(d) == !signbit(floats[i]));
+					   : d == floats[i] && !signbit(d) == !signbit(floats[i]));
 	}
 	v = part("big");
 	ck_assert(val_to_u64(val_at(v, 0), &u) && u == (uint64_t)1 << 63);
@@ -375,7 +375,7 @@ END_TEST
 START_TEST(the_stack_and_its_marks_are_kept)
 {
 	must_decode("(I1\nI2\n1I3\n2\x85"
-	            "0.");
+		    "0.");
 	ck_assert_int_eq(p.root.i, 3);
 	must_decode("I7\n(0.");
 	ck_assert_int_eq(p.root.i, 7);
@@ -417,17 +417,17 @@ END_TEST
 START_TEST(claimed_lengths_are_checked_before_use)
 {
 	must_fail("X\xff\xff\xff\xff"
-	          "abc.",
+		  "abc.",
 		RP_E_FORMAT, "needs 4294967295 bytes");
 	ck_assert(p.truncated && p.needed == 5 + (uint64_t)UINT32_MAX);
 	must_fail("\x80\x04\x8e\xff\xff\xff\xff\xff\xff\xff\xff"
-	          "abc.",
+		  "abc.",
 		RP_E_FORMAT, "BINBYTES8");
 	ck_assert_uint_eq(p.needed, UINT64_MAX);
 	must_fail("\x80\x04\x95\x10\0\0\0\0\0\0\0N.", RP_E_FORMAT, "frame");
 	ck_assert_uint_eq(p.needed, 11 + 16);
 	must_fail("T\xff\xff\xff\xff"
-	          "abc.",
+		  "abc.",
 		RP_E_FORMAT, "negative");
 	must_fail("J\x01\x02", RP_E_FORMAT, "BININT at byte 5000 needs 4 bytes of argument");
 	must_fail("N", RP_E_FORMAT, "without STOP");
@@ -514,7 +514,7 @@ START_TEST(calls_that_make_plain_data_are_what_they_make)
 	must_decode("c__builtin__\nbytearray\n(V\\u00ff\nS'latin-1'\ntR.");
 	is_bytes(p.root, "\xff", 1);
 	must_decode("c_codecs\nencode\n(X\x04\0\0\0\xc3\xbf"
-	            "ax\x55\x06latin1tR.");
+		    "ax\x55\x06latin1tR.");
 	is_bytes(p.root,
 		"\xff"
 		"ax",
@@ -564,8 +564,8 @@ END_TEST
 START_TEST(a_class_appears_once_however_often_it_is_named)
 {
 	must_decode("(cm\nC\ncm\nC\n\x8c\x01m\x8c\x01"
-	            "C\x93"
-	            "cn\nC\nt.");
+		    "C\x93"
+		    "cn\nC\nt.");
 	ck_assert_uint_eq(p.classes.count, 2);
 	ck_assert_ptr_eq(val_at(p.root, 0).klass, val_at(p.root, 2).klass);
 	ck_assert_uint_eq(p.classes.items[0]->offset, BASE + 1);
@@ -589,7 +589,7 @@ START_TEST(the_lowest_protocol_that_has_all_opcodes_is_told)
 	must_decode("K\x01.");
 	ck_assert_int_eq(p.protocol, 1);
 	must_decode("\x80\x02\x8c\x01"
-	            "a.");
+		    "a.");
 	ck_assert_int_eq(p.protocol, 4);
 }
 END_TEST
@@ -790,7 +790,8 @@ START_TEST(many_calls_are_judged_in_no_time)
 	pickle_judge(&p, "f", &sink);
 	ck_assert_uint_ge(sink.of_code[FINDING_I112], 100);
 
-	/* All are used by others, and those by none; looking for them one by one would take for ever. */
+	/* All are used by others, and those by none; looking for them one by one would take for
+	 * ever. */
 	file.n = 0;
 	for (int i = 0; i < 200000; i++)
 		bytes_add(&file, "cbuiltins\ngetattr\n(cos\nf\nS'a'\ntR", 32);

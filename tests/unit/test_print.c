@@ -31,7 +31,8 @@ static struct val json(const char *text)
 	uint64_t duplicates;
 	struct error error = ERROR_INIT;
 
-	ck_assert_int_eq(json_decode(slice_of(text), &arena, &limits, &v, &duplicates, &error), RP_OK);
+	ck_assert_int_eq(
+		json_decode(slice_of(text), &arena, &limits, &v, &duplicates, &error), RP_OK);
 	return v;
 }
 
@@ -103,9 +104,11 @@ START_TEST(big_integers_are_decimal)
 	char bytes[600] = {0};
 
 	ck_assert_str_eq(line(bigint("\0\0\0\0\0\0\0\0\1", 9)), "18446744073709551616");
-	ck_assert_str_eq(line(bigint("\xff\xff\xff\xff\xff\xff\xff\xff\0", 9)), "18446744073709551615");
+	ck_assert_str_eq(
+		line(bigint("\xff\xff\xff\xff\xff\xff\xff\xff\0", 9)), "18446744073709551615");
 	ck_assert_str_eq(line(bigint("\0\0\0\0\0\0\0\x80\xff", 9)), "-9223372036854775808");
-	ck_assert_str_eq(line(bigint("\xff\xff\xff\xff\xff\xff\xff\x7f\xff", 9)), "-9223372036854775809");
+	ck_assert_str_eq(
+		line(bigint("\xff\xff\xff\xff\xff\xff\xff\x7f\xff", 9)), "-9223372036854775809");
 	ck_assert_str_eq(line(bigint("\0\0\0\0\0\0\0\0\x80", 9)), "-2361183241434822606848");
 	ck_assert_str_eq(line(bigint("\xff", 1)), "-1");
 	ck_assert_str_eq(line(bigint("", 0)), "0");
@@ -148,14 +151,16 @@ START_TEST(containers_look_as_in_python)
 	ck_assert_str_eq(line(sequence(VAL_SET, 1, &one)), "{1}");
 	ck_assert_str_eq(line(sequence(VAL_FROZENSET, 1, &one)), "frozenset({1})");
 	ck_assert_str_eq(line(sequence(VAL_PERSISTENT, 1, &three[2])), "persistent id (\"x\")");
-	struct val odd = sequence(VAL_DICT, 4, (struct val[]){val_int(0), one, sequence(VAL_TUPLE, 1, &one), one});
+	struct val odd = sequence(
+		VAL_DICT, 4, (struct val[]){val_int(0), one, sequence(VAL_TUPLE, 1, &one), one});
 	ck_assert_str_eq(line(odd), "{0: 1, (1,): 1}");
 }
 END_TEST
 
 START_TEST(objects_are_told_by_their_class)
 {
-	struct val ordered = object("collections", "OrderedDict"), space = object("argparse", "Namespace");
+	struct val ordered = object("collections", "OrderedDict"),
+		   space = object("argparse", "Namespace");
 	struct val call = object("functools", "partial"), thing = val_int(3);
 
 	node_push(&arena, &ordered.object->dict, text("w"));
@@ -188,7 +193,8 @@ START_TEST(tensors_are_told_by_dtype_and_shape)
 	int64_t shape[] = {768, 3072};
 	struct tensor t = {.shape = shape, .ndim = 2, .numel = 768 * 3072, .dtype = DTYPE_F32};
 	struct tensor scalar = {.numel = 1, .dtype = DTYPE_BF16};
-	struct tensor own = {.numel = 1, .ndim = 1, .shape = (int64_t[]){1}, .type = slice_of("DTensor\n")};
+	struct tensor own = {
+		.numel = 1, .ndim = 1, .shape = (int64_t[]){1}, .type = slice_of("DTensor\n")};
 
 	ck_assert_str_eq(line(val_tensor(&t)), "float32[768, 3072]");
 	ck_assert_str_eq(line(val_tensor(&scalar)), "bfloat16[]");
@@ -198,7 +204,8 @@ START_TEST(tensors_are_told_by_dtype_and_shape)
 	uint64_t most = 16;
 	style.tensor = show_numbers;
 	style.context = &most;
-	struct val both = sequence(VAL_LIST, 2, (struct val[]){val_tensor(&t), val_tensor(&scalar)});
+	struct val both =
+		sequence(VAL_LIST, 2, (struct val[]){val_tensor(&t), val_tensor(&scalar)});
 	strbuf_clear(&out);
 	ck_assert(print_line(&out, both, &style));
 	ck_assert_str_eq(strbuf_text(&out), "[float32[768, 3072], <1>]");
@@ -207,10 +214,11 @@ END_TEST
 
 START_TEST(kinds_are_told_with_their_size)
 {
-	struct val values[] = {val_none(), val_int(1), val_float(1), text("x"), json("{}"), json("[1, 2]"),
-		object("collections", "OrderedDict"), object("argparse", "Namespace")};
-	static const char *const kinds[] = {"None", "int", "float", "str", "dict of 0", "list of 2", "dict of 0",
-		"argparse.Namespace of 0"};
+	struct val values[] = {val_none(), val_int(1), val_float(1), text("x"), json("{}"),
+		json("[1, 2]"), object("collections", "OrderedDict"),
+		object("argparse", "Namespace")};
+	static const char *const kinds[] = {"None", "int", "float", "str", "dict of 0", "list of 2",
+		"dict of 0", "argparse.Namespace of 0"};
 
 	for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
 		strbuf_clear(&out);
@@ -224,7 +232,8 @@ START_TEST(what_does_not_fit_is_an_ellipsis)
 {
 	struct print_style style = {.bytes = 16, .text_bytes = 8, .depth = 2};
 
-	ck_assert_str_eq(cut_line(json("[1000, 2000, 3000, 4000]"), &style), "[1000, 2000, 3000, …]");
+	ck_assert_str_eq(
+		cut_line(json("[1000, 2000, 3000, 4000]"), &style), "[1000, 2000, 3000, …]");
 	ck_assert_str_eq(cut_line(text("0123456789"), &style), "\"01234567…\"");
 	ck_assert_str_eq(cut_line(json("[[[1]]]"), &style), "[[[…]]]");
 	ck_assert_str_eq(cut_line(val_bytes(slice_of("0123")), &style), "b\"01\"… (4 bytes)");
@@ -277,9 +286,11 @@ static const char *page(struct val v)
 START_TEST(pages_break_what_a_line_does_not_hold)
 {
 	ck_assert_str_eq(page(json("{\"a\": [1, 2, 3]}")), "{\"a\": [1, 2, 3]}");
-	ck_assert_str_eq(page(json("{\"lr\": 0.001, \"betas\": [0.9, 0.999], \"weight_decay\": 0.01,"
-				   " \"params\": [0, 1, 2, 3], \"nested\": {\"text\": \"abcdefghijklmnopqrstuvwxyz\","
-				   " \"more\": \"abcdefghijklmnopqrstuvwxyz\", \"again\": \"abcdefghijkl\"}}")),
+	ck_assert_str_eq(
+		page(json(
+			"{\"lr\": 0.001, \"betas\": [0.9, 0.999], \"weight_decay\": 0.01,"
+			" \"params\": [0, 1, 2, 3], \"nested\": {\"text\": \"abcdefghijklmnopqrstuvwxyz\","
+			" \"more\": \"abcdefghijklmnopqrstuvwxyz\", \"again\": \"abcdefghijkl\"}}")),
 		"{\n"
 		"  \"lr\": 0.001,\n"
 		"  \"betas\": [0.9, 0.999],\n"

@@ -46,8 +46,8 @@ static const struct {
 
 START_TEST(names_tell_steps_from_ranks_shards_and_epochs)
 {
-	ck_assert_msg(step_in_name(names[_i].name) == names[_i].step, "%s: step %lld", names[_i].name,
-		(long long)step_in_name(names[_i].name));
+	ck_assert_msg(step_in_name(names[_i].name) == names[_i].step, "%s: step %lld",
+		names[_i].name, (long long)step_in_name(names[_i].name));
 	ck_assert_msg(rank_in_name(names[_i].name) == names[_i].rank, "%s: rank %d", names[_i].name,
 		rank_in_name(names[_i].name));
 }
@@ -73,10 +73,10 @@ static const struct {
 
 START_TEST(names_give_places_in_a_series)
 {
-	ck_assert_msg(place_in_name(places[_i].name) == places[_i].place, "%s: place %lld", places[_i].name,
-		(long long)place_in_name(places[_i].name));
-	ck_assert_msg(run_in_name(places[_i].name) == places[_i].run, "%s: run %lld", places[_i].name,
-		(long long)run_in_name(places[_i].name));
+	ck_assert_msg(place_in_name(places[_i].name) == places[_i].place, "%s: place %lld",
+		places[_i].name, (long long)place_in_name(places[_i].name));
+	ck_assert_msg(run_in_name(places[_i].name) == places[_i].run, "%s: run %lld",
+		places[_i].name, (long long)run_in_name(places[_i].name));
 }
 END_TEST
 
@@ -276,29 +276,33 @@ START_TEST(launches_are_told_by_the_number_of_their_folder)
 {
 	size_t start = 0, end = 0;
 
-	ck_assert_int_eq(launch_in_path(launches[_i].path, "version_", &start, &end), launches[_i].launch);
+	ck_assert_int_eq(
+		launch_in_path(launches[_i].path, "version_", &start, &end), launches[_i].launch);
 	if (launches[_i].launch >= 0)
 		ck_assert(start < end && end <= strlen(launches[_i].path));
 }
 END_TEST
 
-/* ---- what profiles take; JSON stands in for pickles, since a profile sees decoded values only ---- */
+/* ---- what profiles take; JSON stands in for pickles, since a profile sees decoded values only
+ * ---- */
 
 static int load(size_t at)
 {
 	ck_assert_uint_lt(at, candidates.list.count);
-	return checkpoint_load(&state, &candidates.list.items[at], &listing, &limits, &findings, NULL);
+	return checkpoint_load(
+		&state, &candidates.list.items[at], &listing, &limits, &findings, NULL);
 }
 
-#define LOOPS(epoch, batch, batch_all, step, step_all, last, more) \
-	"{\"fit_loop\": {\"epoch_progress\": {\"current\": {\"completed\": " #epoch "}}," \
-	"\"epoch_loop.batch_progress\": {\"total\": {\"processed\": " #batch_all "}, \"current\": {\"processed\": " #batch \
-	", \"completed\": " #batch "}, \"is_last_batch\": " #last "}," \
-	"\"epoch_loop.automatic_optimization.optim_progress\": {\"optimizer\": {\"step\": {\"total\": {\"completed\": " \
-	#step_all "}, \"current\": {\"completed\": " #step "}}}}" more "}}"
+#define LOOPS(epoch, batch, batch_all, step, step_all, last, more)                                                                \
+	"{\"fit_loop\": {\"epoch_progress\": {\"current\": {\"completed\": " #epoch "}},"                                         \
+	"\"epoch_loop.batch_progress\": {\"total\": {\"processed\": " #batch_all                                                  \
+	"}, \"current\": {\"processed\": " #batch ", \"completed\": " #batch                                                      \
+	"}, \"is_last_batch\": " #last "},"                                                                                       \
+	"\"epoch_loop.automatic_optimization.optim_progress\": {\"optimizer\": {\"step\": {\"total\": {\"completed\": " #step_all \
+	"}, \"current\": {\"completed\": " #step "}}}}" more "}}"
 
-#define CHECKPOINT(version, step, loops, more) \
-	"{\"pytorch-lightning_version\": \"" version "\", \"epoch\": 1, \"global_step\": " #step \
+#define CHECKPOINT(version, step, loops, more)                                                     \
+	"{\"pytorch-lightning_version\": \"" version "\", \"epoch\": 1, \"global_step\": " #step   \
 	", \"state_dict\": {}, \"loops\": " loops more "}"
 
 static void load_lightning(const char *text)
@@ -318,7 +322,8 @@ static int64_t fact(enum fact_key key)
 
 START_TEST(lightning_is_known_by_its_keys_and_tells_batches_and_accumulation)
 {
-	load_lightning(CHECKPOINT("2.4.0", 12, LOOPS(1, 8, 48, 2, 12, false, ""), ", \"optimizer_states\": []"));
+	load_lightning(CHECKPOINT(
+		"2.4.0", 12, LOOPS(1, 8, 48, 2, 12, false, ""), ", \"optimizer_states\": []"));
 	ck_assert_str_eq(state_fact_text(&state, FACT_FRAMEWORK_VERSION), "2.4.0");
 	ck_assert_int_eq(fact(FACT_STEP), 12);
 	ck_assert_int_eq(fact(FACT_BATCH_IN_EPOCH), 8);
@@ -353,24 +358,29 @@ END_TEST
 
 START_TEST(a_loader_state_of_any_shape_is_a_position)
 {
-	load_lightning(CHECKPOINT("2.4.0", 12, LOOPS(1, 2, 12, 2, 12, false,
-		", \"state_dict\": {\"combined_loader\": [{\"shard\": \"a\", \"line\": 17}]}"), ""));
+	load_lightning(CHECKPOINT("2.4.0", 12,
+		LOOPS(1, 2, 12, 2, 12, false,
+			", \"state_dict\": {\"combined_loader\": [{\"shard\": \"a\", \"line\": 17}]}"),
+		""));
 	ck_assert_ptr_nonnull(state_fact(&state, FACT_POSITION));
 }
 END_TEST
 
 START_TEST(a_validation_loaders_state_is_no_position)
 {
-	load_lightning(CHECKPOINT("1.9.5", 12, LOOPS(1, 2, 12, 2, 12, false,
-		", \"epoch_loop.val_loop.epoch_loop.state_dict\": {\"dataloader_state_dict\": [{\"current_iteration\": 3}]}"), ""));
+	load_lightning(CHECKPOINT("1.9.5", 12,
+		LOOPS(1, 2, 12, 2, 12, false,
+			", \"epoch_loop.val_loop.epoch_loop.state_dict\": {\"dataloader_state_dict\": [{\"current_iteration\": 3}]}"),
+		""));
 	ck_assert_ptr_null(state_fact(&state, FACT_POSITION));
 }
 END_TEST
 
 START_TEST(fault_tolerant_states_are_a_position)
 {
-	load_lightning(CHECKPOINT("1.9.5", 12, LOOPS(1, 2, 12, 2, 12, false,
-		", \"epoch_loop.state_dict\": {\"dataloader_state_dict\": [{\"state\": [{\"sampler_state\": [{\"current_iteration\": 3}]}]}]}"),
+	load_lightning(CHECKPOINT("1.9.5", 12,
+		LOOPS(1, 2, 12, 2, 12, false,
+			", \"epoch_loop.state_dict\": {\"dataloader_state_dict\": [{\"state\": [{\"sampler_state\": [{\"current_iteration\": 3}]}]}]}"),
 		""));
 	ck_assert_int_eq(fact(FACT_POSITION), 3);
 }
@@ -378,9 +388,11 @@ END_TEST
 
 START_TEST(a_loader_with_workers_is_at_its_snapshot_and_what_came_since)
 {
-	load_lightning(CHECKPOINT("2.6.0", 12, LOOPS(1, 7, 12, 7, 12, false,
-		", \"state_dict\": {\"combined_loader\": [{\"_snapshot\": {\"_snapshot_step\": 5, \"_main_snapshot\": "
-		"{\"_num_workers\": 3}}, \"_steps_since_snapshot\": 2, \"_iterator_finished\": false}]}"), ""));
+	load_lightning(CHECKPOINT("2.6.0", 12,
+		LOOPS(1, 7, 12, 7, 12, false,
+			", \"state_dict\": {\"combined_loader\": [{\"_snapshot\": {\"_snapshot_step\": 5, \"_main_snapshot\": "
+			"{\"_num_workers\": 3}}, \"_steps_since_snapshot\": 2, \"_iterator_finished\": false}]}"),
+		""));
 	ck_assert_int_eq(fact(FACT_POSITION), 7);
 	ck_assert_int_eq(fact(FACT_LOADER_WORKERS), 3);
 }
@@ -426,7 +438,8 @@ START_TEST(a_custom_checkpoint_tells_the_scripts_counters)
 	make("step_40/random_states_0.pkl", "{\"step\": 4}");
 	make("step_40/custom_checkpoint_0.pkl", "{\"step\": 40, \"epoch\": 2, \"batch\": 4}");
 	make("step_40/unet/diffusion_pytorch_model.safetensors", "x");
-	make("step_40/dl_state_dict.bin", "{\"_num_yielded\": 4, \"_sampler_iter_yielded\": 4, \"_iterator_finished\": false}");
+	make("step_40/dl_state_dict.bin",
+		"{\"_num_yielded\": 4, \"_sampler_iter_yielded\": 4, \"_iterator_finished\": false}");
 	ck_assert_int_eq(find(), RP_OK);
 	ck_assert_int_eq(load(0), RP_OK);
 	ck_assert_int_eq(fact(FACT_STEP), 40);
@@ -439,7 +452,8 @@ START_TEST(a_custom_checkpoint_tells_the_scripts_counters)
 }
 END_TEST
 
-/* Make empty files, find the candidates, and hold their number and the files of the first against these. */
+/* Make empty files, find the candidates, and hold their number and the files of the first against
+ * these. */
 static void finds(const char *const *paths, size_t count, size_t members)
 {
 	for (; *paths; paths++)
@@ -470,13 +484,17 @@ END_TEST
 
 START_TEST(a_model_and_its_optimizer_are_one)
 {
-	finds((const char *const[]){"model_000100.pt", "optim_000100.pt", "model_000200.pt", "optim_000200.pt", NULL}, 2, 2);
+	finds((const char *const[]){"model_000100.pt", "optim_000100.pt", "model_000200.pt",
+		      "optim_000200.pt", NULL},
+		2, 2);
 }
 END_TEST
 
 START_TEST(pieces_are_no_series)
 {
-	finds((const char *const[]){"model.pt", "optimizer.pt", "layer_00.pt", "layer_01.pt", "consolidated.00.pth", NULL}, 1, 5);
+	finds((const char *const[]){"model.pt", "optimizer.pt", "layer_00.pt", "layer_01.pt",
+		      "consolidated.00.pth", NULL},
+		1, 5);
 	ck_assert(!candidates.root);
 }
 END_TEST
@@ -486,7 +504,8 @@ Suite *suite_profile(void)
 	Suite *s = suite_create("profile");
 	TCase *t = tcase_create("names");
 
-	tcase_add_loop_test(t, names_tell_steps_from_ranks_shards_and_epochs, 0, sizeof names / sizeof *names);
+	tcase_add_loop_test(
+		t, names_tell_steps_from_ranks_shards_and_epochs, 0, sizeof names / sizeof *names);
 	tcase_add_loop_test(t, names_give_places_in_a_series, 0, sizeof places / sizeof *places);
 	suite_add_tcase(s, t);
 	t = tcase_create("candidates");
@@ -505,11 +524,13 @@ Suite *suite_profile(void)
 	tcase_add_test(t, an_interrupted_saves_own_name_gives_it_away);
 	tcase_add_test(t, a_last_file_beside_a_numbered_one_is_a_checkpoint_of_its_own);
 	tcase_add_test(t, files_of_different_epochs_are_checkpoints_without_a_step);
-	tcase_add_test(t, a_model_that_is_called_the_best_beside_its_optimizer_is_no_checkpoint_of_its_own);
+	tcase_add_test(t,
+		a_model_that_is_called_the_best_beside_its_optimizer_is_no_checkpoint_of_its_own);
 	tcase_add_test(t, numbered_files_of_a_known_layout_are_its_parts);
 	suite_add_tcase(s, t);
 	t = tcase_create("launches");
-	tcase_add_loop_test(t, launches_are_told_by_the_number_of_their_folder, 0, sizeof launches / sizeof *launches);
+	tcase_add_loop_test(t, launches_are_told_by_the_number_of_their_folder, 0,
+		sizeof launches / sizeof *launches);
 	suite_add_tcase(s, t);
 	t = tcase_create("content");
 	tcase_add_checked_fixture(t, setup, teardown);

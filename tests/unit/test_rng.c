@@ -105,7 +105,8 @@ static struct rng_relation relate_seeded(const struct rng_state *earlier,
 {
 	struct rng_relation r;
 
-	ck_assert_int_eq(rng_search_relate(&search, earlier, later, seeds, count, &r, &error), RP_OK);
+	ck_assert_int_eq(
+		rng_search_relate(&search, earlier, later, seeds, count, &r, &error), RP_OK);
 	return r;
 }
 
@@ -192,13 +193,16 @@ START_TEST(mt19937_joins_words_as_torch_does)
 	static const struct {
 		uint64_t seed, values[4];
 	} rows[] = {
-		{0, {900450186894289455, 3969543146641149120, 1895649597198586619, 827948490035658087}},
-		{42, {6909045637428952499, 8314211556539077902, 4279532810384561223, 1819927849474927636}},
-		{1337, {4833502145162436797, 2927202714887398632, 5130528682980890073, 8472901092721711450}},
-		{1099511627781,
-			{4095051218741643470, 6838803925648402109, 3813295331020233846, 7722008223506294857}},
-		{UINT64_MAX,
-			{1800993050274709794, 7607120784305990727, 5331760257347419712, 5165154706003526138}},
+		{0, {900450186894289455, 3969543146641149120, 1895649597198586619,
+			    827948490035658087}},
+		{42, {6909045637428952499, 8314211556539077902, 4279532810384561223,
+			     1819927849474927636}},
+		{1337, {4833502145162436797, 2927202714887398632, 5130528682980890073,
+			       8472901092721711450}},
+		{1099511627781, {4095051218741643470, 6838803925648402109, 3813295331020233846,
+					7722008223506294857}},
+		{UINT64_MAX, {1800993050274709794, 7607120784305990727, 5331760257347419712,
+				     5165154706003526138}},
 	};
 	for (size_t i = 0; i < COUNT(rows); i++) {
 		struct mt19937 m;
@@ -268,11 +272,14 @@ static const struct {
 } pcg[] = {
 	{{0}, 1, {0x1aa1b5345996452d, 0x09585eb7a69561e3}, {0x418ddadb3af71a82, 0x588133bc447873a9},
 		{0xa30febcfd9c2825f, 0x4510bdf882d9d721, 0x0a7d3da94ecde8b8}},
-	{{42}, 1, {0xcea44f6798798f2a, 0xacbc7c9d68860ac8}, {0xfa505436c9a8416e, 0x66caf2e28d25abff},
+	{{42}, 1, {0xcea44f6798798f2a, 0xacbc7c9d68860ac8},
+		{0xfa505436c9a8416e, 0x66caf2e28d25abff},
 		{0xc621fbcd16d92688, 0x705a5661a791ffc1, 0xdbcd12c26eda1624}},
-	{{9176}, 1, {0xf1ef16c822beaeb8, 0xbac9a92f5966dea5}, {0x03bbe0d53f448498, 0x02b882f126e3fb37},
+	{{9176}, 1, {0xf1ef16c822beaeb8, 0xbac9a92f5966dea5},
+		{0x03bbe0d53f448498, 0x02b882f126e3fb37},
 		{0xce488e5ff4c10304, 0x233a25e3fe3960b0, 0xbc04ca4c34b5a59c}},
-	{{5, 0, 1}, 3, {0x3dd6ee5a3a94fc71, 0x416e7a88e66db7db}, {0x6efdb159d649d730, 0x9c39bc45ab81aadf},
+	{{5, 0, 1}, 3, {0x3dd6ee5a3a94fc71, 0x416e7a88e66db7db},
+		{0x6efdb159d649d730, 0x9c39bc45ab81aadf},
 		{0xbe1ed79de3d6074e, 0x64197d17923f1721, 0xaf69fcfedb7a76ba}},
 };
 
@@ -464,12 +471,14 @@ START_TEST(a_state_of_another_size_is_refused)
 	for (size_t n = 0; n <= sizeof bytes; n++) {
 		error = ERROR_INIT;
 		if (n != 5048 && n != 5056) {
-			ck_assert_int_eq(rng_decode_torch_cpu(bytes, n, &state, &error), RP_E_FORMAT);
+			ck_assert_int_eq(
+				rng_decode_torch_cpu(bytes, n, &state, &error), RP_E_FORMAT);
 			ck_assert_ptr_nonnull(strstr(error.text, "bytes where"));
 		}
 		bool cuda = n == 8 || n == 16 || n == 816;
 		ck_assert_int_eq(rng_decode_torch_cuda(bytes, n, &state, NULL) == RP_OK, cuda);
-		ck_assert_int_eq(rng_decode_torch_mps(bytes, n, &state, NULL) == RP_OK, n == 36 || n == 44);
+		ck_assert_int_eq(
+			rng_decode_torch_mps(bytes, n, &state, NULL) == RP_OK, n == 36 || n == 44);
 	}
 }
 END_TEST
@@ -485,13 +494,14 @@ START_TEST(words_that_are_all_zero_are_refused)
 	ck_assert_ptr_nonnull(strstr(error.text, "all zero"));
 	/* The low bits of word 0 do not enter the recurrence. */
 	words[0] = 0x7fffffff;
-	ck_assert_int_eq(
-		rng_decode_words(RNG_LAYOUT_NUMPY, words, 624, false, 0, &state, NULL), RP_E_FORMAT);
+	ck_assert_int_eq(rng_decode_words(RNG_LAYOUT_NUMPY, words, 624, false, 0, &state, NULL),
+		RP_E_FORMAT);
 	words[0] = 0x80000000;
-	ck_assert_int_eq(rng_decode_words(RNG_LAYOUT_NUMPY, words, 624, false, 0, &state, NULL), RP_OK);
-	error = ERROR_INIT;
 	ck_assert_int_eq(
-		rng_decode_words(RNG_LAYOUT_NUMPY, words, 625, false, 0, &state, &error), RP_E_FORMAT);
+		rng_decode_words(RNG_LAYOUT_NUMPY, words, 624, false, 0, &state, NULL), RP_OK);
+	error = ERROR_INIT;
+	ck_assert_int_eq(rng_decode_words(RNG_LAYOUT_NUMPY, words, 625, false, 0, &state, &error),
+		RP_E_FORMAT);
 	ck_assert_ptr_nonnull(strstr(error.text, "position 625"));
 }
 END_TEST
@@ -528,7 +538,8 @@ START_TEST(cuda_states_of_all_sizes_are_read)
 }
 END_TEST
 
-/* An MPS state as MPSGeneratorImpl keeps it: after `blocks` blocks of its engine; 36 or 44 bytes. */
+/* An MPS state as MPSGeneratorImpl keeps it: after `blocks` blocks of its engine; 36 or 44 bytes.
+ */
 static struct rng_state mps_state(uint64_t seed, uint64_t blocks, size_t size)
 {
 	struct bytes b = {0};
@@ -575,7 +586,8 @@ START_TEST(an_even_increment_is_no_pcg64)
 	const uint64_t state[2] = {1, 2}, inc[2] = {3, 4};
 	struct rng_state out;
 
-	ck_assert_int_eq(rng_decode_pcg64(RNG_LAYOUT_NUMPY_PCG64, state, inc, false, 0, &out, &error),
+	ck_assert_int_eq(
+		rng_decode_pcg64(RNG_LAYOUT_NUMPY_PCG64, state, inc, false, 0, &out, &error),
 		RP_E_FORMAT);
 	ck_assert_ptr_nonnull(strstr(error.text, "even"));
 }
@@ -588,9 +600,11 @@ START_TEST(equality_sees_every_part)
 	ck_assert(rng_equal(&a, &b));
 	b = made(RNG_LAYOUT_NUMPY, 1, 6);
 	ck_assert(!rng_equal(&a, &b));
-	ck_assert_int_eq(rng_decode_words(RNG_LAYOUT_PYTHON, a.mt.s, a.mt.pos, false, 0, &b, NULL), RP_OK);
+	ck_assert_int_eq(
+		rng_decode_words(RNG_LAYOUT_PYTHON, a.mt.s, a.mt.pos, false, 0, &b, NULL), RP_OK);
 	ck_assert(!rng_equal(&a, &b));
-	ck_assert_int_eq(rng_decode_words(RNG_LAYOUT_NUMPY, a.mt.s, a.mt.pos, true, 0, &b, NULL), RP_OK);
+	ck_assert_int_eq(
+		rng_decode_words(RNG_LAYOUT_NUMPY, a.mt.s, a.mt.pos, true, 0, &b, NULL), RP_OK);
 	ck_assert(!rng_equal(&a, &b));
 	a = cuda_state(1, 4);
 	b = cuda_state(1, 8);
@@ -689,7 +703,8 @@ END_TEST
 START_TEST(a_guessed_seed_explains_a_numpy_state)
 {
 	const uint64_t seeds[] = {0, 1234};
-	struct rng_state a = made(RNG_LAYOUT_NUMPY, 777, 5000), b = made(RNG_LAYOUT_NUMPY, 1234, 100000);
+	struct rng_state a = made(RNG_LAYOUT_NUMPY, 777, 5000),
+			 b = made(RNG_LAYOUT_NUMPY, 1234, 100000);
 	struct rng_relation r = relate_seeded(&a, &b, seeds, COUNT(seeds));
 
 	assert_relation(r, RNG_RESEEDED, 100000);
@@ -720,12 +735,15 @@ START_TEST(a_kept_normal_that_was_handed_out_is_an_advance_of_no_words)
 	struct rng_state kept = words_state(RNG_LAYOUT_NUMPY, "numpy_1234_randn3"), gone, other;
 	double value;
 
-	ck_assert_int_eq(rng_decode_words(RNG_LAYOUT_NUMPY, kept.mt.s, kept.mt.pos, false, 0, &gone, NULL), 0);
+	ck_assert_int_eq(
+		rng_decode_words(RNG_LAYOUT_NUMPY, kept.mt.s, kept.mt.pos, false, 0, &gone, NULL),
+		0);
 	assert_relation(relate(&kept, &gone), RNG_ADVANCED, 0);
 	assert_relation(relate(&gone, &kept), RNG_BEHIND, 0);
 	memcpy(&value, &kept.kept_normal, sizeof value);
-	ck_assert_int_eq(
-		rng_decode_words(RNG_LAYOUT_NUMPY, kept.mt.s, kept.mt.pos, true, -value, &other, NULL), 0);
+	ck_assert_int_eq(rng_decode_words(RNG_LAYOUT_NUMPY, kept.mt.s, kept.mt.pos, true, -value,
+				 &other, NULL),
+		0);
 	assert_relation(relate(&kept, &other), RNG_UNRELATED, 0);
 }
 END_TEST
@@ -735,7 +753,8 @@ START_TEST(one_flipped_bit_is_on_no_path)
 	struct rng_state a = made(RNG_LAYOUT_PYTHON, 5, 0), b = made(RNG_LAYOUT_PYTHON, 5, 1000), c;
 
 	b.mt.s[500] ^= 4;
-	ck_assert_int_eq(rng_decode_words(RNG_LAYOUT_PYTHON, b.mt.s, b.mt.pos, false, 0, &c, NULL), RP_OK);
+	ck_assert_int_eq(
+		rng_decode_words(RNG_LAYOUT_PYTHON, b.mt.s, b.mt.pos, false, 0, &c, NULL), RP_OK);
 	rng_search_init(&search, 1000000);
 	ck_assert_int_eq(relate(&a, &c).kind, RNG_UNRELATED);
 }
@@ -768,7 +787,8 @@ START_TEST(a_hopeless_pair_does_not_starve_the_others)
 	for (unsigned i = 0; i < 8; i++) {
 		c[i] = made(RNG_LAYOUT_PYTHON, 100 + i, 77);
 		d[i] = made(RNG_LAYOUT_PYTHON, 100 + i, 100077);
-		ck_assert_int_eq(rng_search_add(&search, &c[i], &d[i], NULL, 0, &near[i], &error), RP_OK);
+		ck_assert_int_eq(
+			rng_search_add(&search, &c[i], &d[i], NULL, 0, &near[i], &error), RP_OK);
 	}
 	ck_assert_int_eq(rng_search_run(&search, &error), RP_OK);
 	ck_assert(rng_search_answer(&search, hopeless)->exhausted);
@@ -805,11 +825,14 @@ START_TEST(equal_states_are_searched_once)
 		for (unsigned i = 0; i < ranks; i++) {
 			a[i] = made(RNG_LAYOUT_PYTHON, 5, 10);
 			b[i] = made(RNG_LAYOUT_PYTHON, 5, 3000000);
-			ck_assert_int_eq(rng_search_add(&search, &a[i], &b[i], NULL, 0, &query[i], &error), 0);
+			ck_assert_int_eq(
+				rng_search_add(&search, &a[i], &b[i], NULL, 0, &query[i], &error),
+				0);
 		}
 		ck_assert_int_eq(rng_search_run(&search, &error), RP_OK);
 		for (unsigned i = 0; i < ranks; i++)
-			assert_relation(*rng_search_answer(&search, query[i]), RNG_ADVANCED, 2999990);
+			assert_relation(
+				*rng_search_answer(&search, query[i]), RNG_ADVANCED, 2999990);
 		if (ranks == 1)
 			alone = search.walked;
 		ck_assert_uint_eq(search.walked, alone);
@@ -821,7 +844,8 @@ END_TEST
 
 START_TEST(ground_that_was_walked_is_not_walked_again)
 {
-	struct rng_state a = made(RNG_LAYOUT_PYTHON, 5, 10), b = made(RNG_LAYOUT_PYTHON, 5, 20000000), c[100];
+	struct rng_state a = made(RNG_LAYOUT_PYTHON, 5, 10),
+			 b = made(RNG_LAYOUT_PYTHON, 5, 20000000), c[100];
 	uint64_t walked;
 
 	assert_relation(relate(&a, &b), RNG_ADVANCED, 19999990);
@@ -829,7 +853,8 @@ START_TEST(ground_that_was_walked_is_not_walked_again)
 	for (unsigned i = 0; i < COUNT(c); i++) {
 		c[i] = made(RNG_LAYOUT_PYTHON, 5, 190000 * (uint64_t)i + 11);
 		assert_relation(relate(&a, &c[i]), RNG_ADVANCED, 190000 * (uint64_t)i + 1);
-		assert_relation(relate(&c[i], &b), RNG_ADVANCED, 20000000 - 190000 * (uint64_t)i - 11);
+		assert_relation(
+			relate(&c[i], &b), RNG_ADVANCED, 20000000 - 190000 * (uint64_t)i - 11);
 	}
 	/* About 64 blocks to the next landmark, each. */
 	ck_assert_uint_lt(search.walked - walked, 100 * 200 * N);
@@ -874,7 +899,8 @@ END_TEST
 
 START_TEST(cuda_states_relate_by_offset)
 {
-	struct rng_state a = cuda_state(42, 800000), b = cuda_state(42, 1600000), c = cuda_state(43, 400);
+	struct rng_state a = cuda_state(42, 800000), b = cuda_state(42, 1600000),
+			 c = cuda_state(43, 400);
 	struct rng_relation r = relate(&a, &b);
 
 	assert_relation(r, RNG_ADVANCED, 800000);
@@ -896,7 +922,8 @@ static struct rng_state pcg_state(int row, const uint64_t state[2], bool half, u
 	struct rng_state out;
 
 	ck_assert_int_eq(
-		rng_decode_pcg64(pcg_far[row].layout, state, pcg_inc, half, word, &out, &error), RP_OK);
+		rng_decode_pcg64(pcg_far[row].layout, state, pcg_inc, half, word, &out, &error),
+		RP_OK);
 	return out;
 }
 
@@ -921,8 +948,9 @@ START_TEST(pcg64_states_relate_by_arithmetic)
 	struct rng_state other, half = pcg_state(_i, pcg_far[_i].states[1], true, 7);
 	assert_relation(relate(&half, &later), RNG_ADVANCED, 0);
 	assert_relation(relate(&later, &half), RNG_BEHIND, 0);
-	ck_assert_int_eq(
-		rng_decode_pcg64(pcg_far[_i].layout, elsewhere, elsewhere, false, 0, &other, &error), RP_OK);
+	ck_assert_int_eq(rng_decode_pcg64(pcg_far[_i].layout, elsewhere, elsewhere, false, 0,
+				 &other, &error),
+		RP_OK);
 	assert_relation(relate(&other, &later), RNG_UNRELATED, 0);
 	assert_relation(relate_seeded(&other, &later, seeds, 2), RNG_RESEEDED, 1000);
 }
@@ -930,7 +958,8 @@ END_TEST
 
 START_TEST(states_of_different_kinds_are_not_compared)
 {
-	struct rng_state python = made(RNG_LAYOUT_PYTHON, 5, 1), numpy = made(RNG_LAYOUT_NUMPY, 5, 1);
+	struct rng_state python = made(RNG_LAYOUT_PYTHON, 5, 1),
+			 numpy = made(RNG_LAYOUT_NUMPY, 5, 1);
 	struct rng_state cuda = cuda_state(1, 4), seed, other;
 
 	ck_assert_int_eq(relate(&python, &numpy).kind, RNG_NOT_COMPARABLE);
@@ -970,7 +999,8 @@ Suite *suite_rng(void)
 	tcase_add_loop_test(t, the_seed_of_a_python_or_numpy_state_is_found_among_those_given, 0,
 		(int)COUNT(word_rows));
 	tcase_add_test(t, python_ignores_the_sign_of_a_seed);
-	tcase_add_loop_test(t, a_damaged_torch_state_is_refused_with_the_reason, 0, (int)COUNT(damages));
+	tcase_add_loop_test(
+		t, a_damaged_torch_state_is_refused_with_the_reason, 0, (int)COUNT(damages));
 	tcase_add_test(t, a_state_of_another_size_is_refused);
 	tcase_add_test(t, words_that_are_all_zero_are_refused);
 	tcase_add_test(t, cuda_states_of_all_sizes_are_read);

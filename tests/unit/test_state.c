@@ -36,7 +36,8 @@ START_TEST(a_stored_checksum_proves_that_bytes_are_zero)
 	uint8_t *zeros = calloc(1, 1 << 20);
 
 	for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++)
-		ck_assert_uint_eq(crc32_of_zeros(lengths[i]), libdeflate_crc32(0, zeros, lengths[i]));
+		ck_assert_uint_eq(
+			crc32_of_zeros(lengths[i]), libdeflate_crc32(0, zeros, lengths[i]));
 	ck_assert_uint_eq(crc32_of_zeros(0), 0);
 	struct state_storage s = {.length = 4096, .crc = crc32_of_zeros(4096), .crc_known = true};
 	ck_assert_int_eq(storage_zero(&s), ZERO_YES);
@@ -68,7 +69,8 @@ END_TEST
 
 START_TEST(facts_are_found_by_key_and_what_was_read_comes_before_what_is_derived)
 {
-	state_add_int(&state, FACT_STEP, NO_GROUP, 7, (struct origin){.file = NO_FILE, .rank = NO_RANK, .how = HOW_DERIVED, .path = ""});
+	state_add_int(&state, FACT_STEP, NO_GROUP, 7,
+		(struct origin){.file = NO_FILE, .rank = NO_RANK, .how = HOW_DERIVED, .path = ""});
 	state_add_int(&state, FACT_STEP, NO_GROUP, 8, at(".step", NO_RANK));
 	state_add_real(&state, FACT_LR, 1, 0.5, at(".lr", NO_RANK));
 	state_add_real(&state, FACT_LR, 0, 0.25, at(".lr", NO_RANK));
@@ -107,7 +109,8 @@ static struct rng_state seeded(uint32_t seed, uint64_t words)
 
 	mt19937_seed(&mt, seed);
 	mt19937_skip(&mt, words);
-	ck_assert_int_eq(rng_decode_words(RNG_LAYOUT_NUMPY, mt.s, mt.pos, false, 0, &out, NULL), RP_OK);
+	ck_assert_int_eq(
+		rng_decode_words(RNG_LAYOUT_NUMPY, mt.s, mt.pos, false, 0, &out, NULL), RP_OK);
 	return out;
 }
 
@@ -143,7 +146,8 @@ START_TEST(streams_pair_by_rank_and_path_and_relate)
 	ck_assert_int_eq(streams_relate(&pairs, &state, &other, &search, NULL), RP_OK);
 	ck_assert_uint_eq(pairs.list.count, 4);
 	for (size_t i = 0; i < 3; i++) {
-		ck_assert_int_eq(pairs.list.items[i].later->rank, pairs.list.items[i].earlier->rank);
+		ck_assert_int_eq(
+			pairs.list.items[i].later->rank, pairs.list.items[i].earlier->rank);
 		ck_assert_int_eq(pairs.list.items[i].relation.kind, RNG_ADVANCED);
 		ck_assert_uint_eq(pairs.list.items[i].relation.draws, 900);
 	}

@@ -8,8 +8,8 @@
 Suite *suite_tensor(void);
 
 /*
- * Every code of a small float against PyTorch 2.13.0: FNV-1a over the bytes of all values, converted to
- * float32 in code order, NaN being 0x7fc00000.
+ * Every code of a small float against PyTorch 2.13.0: FNV-1a over the bytes of all values,
+ * converted to float32 in code order, NaN being 0x7fc00000.
  */
 static const struct {
 	const char *dtype;
@@ -123,8 +123,12 @@ END_TEST
 static struct tensor tensor_of(
 	const int64_t *shape, const int64_t *stride, uint8_t ndim, uint64_t first)
 {
-	return (struct tensor){.shape = shape, .stride = stride, .ndim = ndim, .first = first,
-		.numel = shape_numel(shape, ndim), .dtype = DTYPE_F32};
+	return (struct tensor){.shape = shape,
+		.stride = stride,
+		.ndim = ndim,
+		.first = first,
+		.numel = shape_numel(shape, ndim),
+		.dtype = DTYPE_F32};
 }
 
 START_TEST(reach_is_the_last_byte_touched)
@@ -187,8 +191,8 @@ Suite *suite_tensor(void)
 	Suite *s = suite_create("tensor");
 	TCase *c = tcase_create("dtype");
 
-	tcase_add_loop_test(
-		c, every_small_float_is_what_torch_says, 0, sizeof conversions / sizeof *conversions);
+	tcase_add_loop_test(c, every_small_float_is_what_torch_says, 0,
+		sizeof conversions / sizeof *conversions);
 	tcase_add_test(c, integers_keep_sign_and_width);
 	tcase_add_test(c, a_whole_float_is_an_integer_and_no_other_is);
 	tcase_add_test(c, names_lead_to_their_rows);

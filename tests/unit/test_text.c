@@ -290,7 +290,8 @@ START_TEST(doubles_read_back)
 	srand48(7);
 	for (int i = 0; i < 100000; i++) {
 		double v = random_double(), back = 0;
-		/* Whole numbers, ordinary magnitudes and powers of two are rare among random bits. */
+		/* Whole numbers, ordinary magnitudes and powers of two are rare among random bits.
+		 */
 		if (i % 4 == 1)
 			v = (double)(mrand48() >> 3);
 		if (i % 4 == 2)
@@ -337,7 +338,8 @@ END_TEST
 
 START_TEST(hard_decimals_round_right)
 {
-	/* Half way between two doubles, and as little as possible off it, with hundreds of digits. */
+	/* Half way between two doubles, and as little as possible off it, with hundreds of digits.
+	 */
 	static const char half[] = "1.00000000000000011102230246251565404236316680908203125";
 	char text[2000];
 	double v = 0;

@@ -52,8 +52,8 @@ static void teardown(void)
 static int open_bytes(void)
 {
 	forget();
-	int status = document_open_bytes(
-		&doc, (struct slice){(const char *)file.p, file.n}, "test.pt", &limits, &sink, &error);
+	int status = document_open_bytes(&doc, (struct slice){(const char *)file.p, file.n},
+		"test.pt", &limits, &sink, &error);
 	opened = status == RP_OK;
 	return status;
 }
@@ -143,17 +143,21 @@ static int open_pickle(const char *pickle)
 }
 
 /* SLICE() for initializers of static tables. */
-#define SLICE_OF(literal) {(literal), sizeof(literal) - 1}
+#define SLICE_OF(literal)                                                                          \
+	{                                                                                          \
+		(literal), sizeof(literal) - 1                                                     \
+	}
 
 #define STORAGE(numel) "(S'storage'\nctorch\nFloatStorage\nS'0'\nS'cpu'\nI" numel "\ntQ"
-#define TENSOR(offset, size, stride) \
-	"ctorch._utils\n_rebuild_tensor_v2\n(" STORAGE("4") "I" offset "\n(" size "t(" stride \
-	"tI00\nNtR"
+#define TENSOR(offset, size, stride)                                                               \
+	"ctorch._utils\n_rebuild_tensor_v2\n(" STORAGE("4") "I" offset "\n(" size "t(" stride      \
+							    "tI00\nNtR"
 
-/* Real files ------------------------------------------------------------------------------------- */
+/* Real files -------------------------------------------------------------------------------------
+ */
 
-static const char *const real_files[] = {"all-p2.pt", "all-p4.pt", "legacy.pt", "plain-p0.pkl",
-	"plain-p2.pkl", "plain-p5.pkl"};
+static const char *const real_files[] = {
+	"all-p2.pt", "all-p4.pt", "legacy.pt", "plain-p0.pkl", "plain-p2.pkl", "plain-p5.pkl"};
 
 static const struct {
 	const char *name, *dtype;
@@ -198,7 +202,8 @@ START_TEST(every_tensor_of_a_real_file_has_shape_dtype_and_values)
 	snprintf(path, sizeof path, DATA "%s", real_files[_i]);
 	ck_assert_msg(open_path(path) == RP_OK, "%s: %s", path, error.text);
 	ck_assert_uint_eq(sink.of_code[FINDING_I102] + sink.of_code[FINDING_I103] +
-			sink.of_code[FINDING_I104], 0);
+				  sink.of_code[FINDING_I104],
+		0);
 	for (size_t i = 0; i < sizeof real_tensors / sizeof *real_tensors; i++) {
 		const char *name = real_tensors[i].name;
 		const struct tensor *t = tensor_at("tensors", name);
@@ -217,7 +222,8 @@ START_TEST(every_tensor_of_a_real_file_has_shape_dtype_and_values)
 		ck_assert_int_eq(
 			tensor_read_bytes(&doc, t, bytes, sizeof bytes, &n, &error), RP_OK);
 		ck_assert_uint_eq(n, t->numel * dtype_size(t->dtype));
-		ck_assert(dtype_to_double(t->dtype, bytes + n - dtype_size(t->dtype), false, &last));
+		ck_assert(
+			dtype_to_double(t->dtype, bytes + n - dtype_size(t->dtype), false, &last));
 		ck_assert(last == (t->negative ? -real_tensors[i].last : real_tensors[i].last));
 	}
 	const struct tensor *empty = tensor_at("tensors", "empty");
@@ -265,16 +271,14 @@ START_TEST(arrays_are_tensors_with_inline_bytes)
 
 	snprintf(path, sizeof path, DATA "%s", real_files[_i]);
 	ck_assert_int_eq(open_path(path), RP_OK);
-	ck_assert_int_eq(
-		tensor_read_double(&doc, tensor_at("arrays", "f8"), 3, &v, &error), RP_OK);
+	ck_assert_int_eq(tensor_read_double(&doc, tensor_at("arrays", "f8"), 3, &v, &error), RP_OK);
 	ck_assert(v == 0.75);
 	ck_assert_int_eq(tensor_read_i64(&doc, tensor_at("arrays", "big"), 3, &i, &error), RP_OK);
 	ck_assert_int_eq(i, 3);
 	const struct tensor *t = tensor_at("arrays", "fortran");
 	int64_t six[6];
 	size_t n;
-	ck_assert_int_eq(
-		tensor_read_bytes(&doc, t, (uint8_t *)six, sizeof six, &n, &error), RP_OK);
+	ck_assert_int_eq(tensor_read_bytes(&doc, t, (uint8_t *)six, sizeof six, &n, &error), RP_OK);
 	for (int k = 0; k < 6; k++)
 		ck_assert_int_eq(six[k], k);
 	int32_t four[4];
@@ -338,8 +342,7 @@ START_TEST(sparse_and_quantized_tensors_show_their_parts)
 	ck_assert_int_eq(val_get(sparse, "indices").kind, VAL_TENSOR);
 	ck_assert_int_eq(val_get(sparse, "values").kind, VAL_TENSOR);
 	ck_assert_int_eq(val_get(sparse, "size").kind, VAL_TUPLE);
-	ck_assert_int_eq(
-		val_get(val_get(doc.root, "csr"), "compressed_indices").kind, VAL_TENSOR);
+	ck_assert_int_eq(val_get(val_get(doc.root, "csr"), "compressed_indices").kind, VAL_TENSOR);
 }
 END_TEST
 
@@ -405,7 +408,8 @@ START_TEST(compressed_tensors_are_located_but_not_read)
 }
 END_TEST
 
-/* Placeholders ----------------------------------------------------------------------------------- */
+/* Placeholders -----------------------------------------------------------------------------------
+ */
 
 START_TEST(a_placeholder_says_what_should_be_there)
 {
@@ -415,7 +419,8 @@ START_TEST(a_placeholder_says_what_should_be_there)
 		int64_t promised;
 	} cases[] = {
 		{SLICE_OF(""), "empty", 0},
-		{SLICE_OF("version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n"),
+		{SLICE_OF(
+			 "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n"),
 			"Git LFS", 12345},
 		{SLICE_OF("version https://git-lfs.github.com/spec/v1\noid sha"), "Git LFS", 0},
 		{SLICE_OF("/annex/objects/SHA256E-s1048576--9f86.pt\n"), "git-annex", 1048576},
@@ -437,7 +442,8 @@ START_TEST(a_placeholder_says_what_should_be_there)
 }
 END_TEST
 
-/* Damage ----------------------------------------------------------------------------------------- */
+/* Damage -----------------------------------------------------------------------------------------
+ */
 
 START_TEST(a_truncated_archive_is_named_wherever_it_is_cut)
 {
@@ -508,9 +514,10 @@ END_TEST
 
 START_TEST(a_storage_of_another_length_is_reported_with_both)
 {
-	ck_assert_int_eq(
-		open_pickle("(dS'x'\n" "ctorch._utils\n_rebuild_tensor_v2\n(" STORAGE("5")
-			    "I0\n(I4\nt(I1\ntI00\nNtRs."), RP_OK);
+	ck_assert_int_eq(open_pickle("(dS'x'\n"
+				     "ctorch._utils\n_rebuild_tensor_v2\n(" STORAGE(
+					     "5") "I0\n(I4\nt(I1\ntI00\nNtRs."),
+		RP_OK);
 	const struct finding *f = found(FINDING_I104, "a storage of 16 bytes where 5 elements");
 	ck_assert_ptr_nonnull(f);
 	ck_assert_int_eq(f->observed.count, 16);
@@ -558,7 +565,8 @@ START_TEST(what_torch_could_not_have_written_stays_an_object)
 		{TENSOR("-1", "I2\n", "I1\n"), "cannot be read"},
 		{TENSOR("0", "S'2'\n", "I1\n"), "cannot be read"},
 		{TENSOR("9223372036854775807", "I2\n", "I1\n"), "beyond the end of its storage"},
-		{"ctorch._utils\n_rebuild_tensor_v2\n(NI0\n(I2\nt(I1\ntI00\nNtR", "without a storage"},
+		{"ctorch._utils\n_rebuild_tensor_v2\n(NI0\n(I2\nt(I1\ntI00\nNtR",
+			"without a storage"},
 		{"(S'storage'\nctorch\nNoStorage\nS'0'\nS'cpu'\nI4\ntQ", "names no storage"},
 		{"(S'storage'\nctorch\nFloatStorage\nS'0'\nS'cpu'\nI-4\ntQ", "names no storage"},
 	};
@@ -654,7 +662,10 @@ START_TEST(the_same_torch_file_inside_many_calls_meets_a_limit)
 	bytes_add(&file, "\x80\x02](B", 5);
 	bytes_add_le(&file, inner.n, 4);
 	bytes_add(&file, inner.p, inner.n);
-	bytes_add(&file, "q\x01" "0", 3);
+	bytes_add(&file,
+		"q\x01"
+		"0",
+		3);
 	for (int i = 0; i < 200; i++)
 		bytes_add(&file, "ctorch.storage\n_load_from_bytes\nh\x01\x85R", 36);
 	bytes_add(&file, "e.", 2);
@@ -694,8 +705,7 @@ START_TEST(big_endian_archives_are_read_in_their_order)
 	ck_assert(t->storage->big_endian);
 	ck_assert_int_eq(tensor_read_double(&doc, t, 1, &v, &error), RP_OK);
 	ck_assert(v == 2);
-	ck_assert_int_eq(
-		tensor_read_bytes(&doc, t, (uint8_t *)two, sizeof two, &n, &error), RP_OK);
+	ck_assert_int_eq(tensor_read_bytes(&doc, t, (uint8_t *)two, sizeof two, &n, &error), RP_OK);
 	ck_assert(two[0] == 1 && two[1] == 2);
 }
 END_TEST

@@ -111,7 +111,7 @@ END_TEST
 
 START_TEST(not_seeing_is_not_passing)
 {
-	static const char *const required[] = {"integrity", "bytes"};
+	static const struct requirement required[] = {{.rule = "integrity"}, {.rule = "bytes"}};
 	struct verdict_case c = plain;
 
 	c.exact = "proven";
@@ -120,12 +120,12 @@ START_TEST(not_seeing_is_not_passing)
 	assert_verdict(&c, VERDICT_UNKNOWN, 3, "required but not checked: integrity");
 	cover_ran(&coverage, "integrity", "structure", "files", 4, 4, NULL);
 	cover_not_checked(&coverage, "bytes", "bytes", "--quick");
-	assert_verdict(&c, VERDICT_UNKNOWN, 3, "required but not checked: bytes (--quick)");
+	assert_verdict(&c, VERDICT_UNKNOWN, 3, "required but not checked: bytes (bytes: --quick)");
 	c.required_count = 1;
 	assert_verdict(&c, VERDICT_EXACT, 0, "proven");
 	cover_ran(&coverage, "integrity", "ranks", "ranks", 7, 8, NULL);
-	assert_verdict(
-		&c, VERDICT_UNKNOWN, 3, "required but only partly checked: ranks (incomplete)");
+	assert_verdict(&c, VERDICT_UNKNOWN, 3,
+		"required but only partly checked: ranks (integrity: incomplete)");
 	c.unreadable = "a: permission denied";
 	assert_verdict(&c, VERDICT_UNKNOWN, 3, "a: permission denied");
 }

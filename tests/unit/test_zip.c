@@ -188,7 +188,7 @@ START_TEST(every_damaged_byte_of_the_directory_stays_inside_the_file)
 				}
 			else
 				ck_assert(zip.truncated || sink.list.count > 0 ||
-					error.status == RP_E_UNSUPPORTED);
+					  error.status == RP_E_UNSUPPORTED);
 			file.p[at] = kept;
 		}
 }
@@ -258,9 +258,7 @@ START_TEST(a_local_header_that_disagrees_is_reported)
 		uint64_t value;
 		const char *about;
 	} cases[] = {
-		{8, 2, 8, "its compression"},
-		{30, 1, 'S', "its name"},
-		{26, 2, 5, "its name"},
+		{8, 2, 8, "its compression"}, {30, 1, 'S', "its name"}, {26, 2, 5, "its name"},
 		{6, 2, 0x0800, "its size"}, /* without bit 3 the zeros count */
 	};
 	file = bytes_of_file(SMALL);
@@ -416,7 +414,8 @@ START_TEST(the_first_entry_of_a_cut_file_is_known)
 }
 END_TEST
 
-/* An archive with one stored entry of more than 4 GiB that begins beyond 4 GiB, in a sparse file. */
+/* An archive with one stored entry of more than 4 GiB that begins beyond 4 GiB, in a sparse file.
+ */
 START_TEST(sizes_and_offsets_beyond_4_gib_come_from_the_zip64_field)
 {
 	const uint64_t begin = (uint64_t)5 << 30, size = ((uint64_t)5 << 30) + 1;
@@ -481,8 +480,7 @@ START_TEST(sizes_and_offsets_beyond_4_gib_come_from_the_zip64_field)
 
 	snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
 	ck_assert_int_eq(source_open(&source, AT_FDCWD, path, &error), RP_OK);
-	ck_assert_int_eq(
-		zip_read(&zip, &source, &arena, &limits, "big.pt", &sink, &error), RP_OK);
+	ck_assert_int_eq(zip_read(&zip, &source, &arena, &limits, "big.pt", &sink, &error), RP_OK);
 	ck_assert_uint_eq(zip.count, 1);
 	ck_assert_uint_eq(zip.entries[0].size, size);
 	ck_assert_uint_eq(zip.entries[0].header, begin);

@@ -1,0 +1,573 @@
+/* SPDX-License-Identifier: MIT */
+#include "audit/policy.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "audit/case.h"
+#include "base/text.h"
+
+#define POLICY_MEMORY ((size_t)16 << 20)
+#define SHOWN_MAX 60 /* bytes of a name that an error shows */
+#define WORD_MAX 64u
+
+static const char *const names[] = {"quick", "full", "strict"};
+enum { QUICK, FULL, STRICT, NAME_COUNT };
+
+/* The built-in ones -----------------------------------------------------------------------------
+ */
+
+static const struct {
+	bool named;
+	enum policy_need full, strict;
+} built_in[RULE_COUNT] = {
+#define NEED(rule, full, strict) [RULE_##rule] = {true, NEED_##full, NEED_##strict},
+#include "audit/policies.def"
+#undef NEED
+};
+
+/* What reads bytes is not asked for where none are read; that it may not be by name is
+ * check_required()'s. */
+static void settle_bytes(struct policy *p)
+{
+	for (size_t i = 0; i < RULE_COUNT; i++)
+		if (!p->bytes && (rules[i]->needs & NEEDS_BYTES) && p->needs[i] != NEED_NAMED)
+			p->needs[i] = NEED_NONE;
+}
+
+static void start_from(struct policy *p, int base)
+{
+	p->bytes = base != QUICK;
+	p->failing = base == STRICT ? SEVERITY_WARNING : SEVERITY_ERROR;
+	for (size_t i = 0; i < RULE_COUNT; i++) {
+		enum policy_need otherwise = base == STRICT ? NEED_RUN : NEED_NONE;
+		p->needs[i] = !built_in[i].named ? otherwise
+			      : base == STRICT   ? built_in[i].strict
+						 : built_in[i].full;
+	}
+}
+
+static int base_named(struct slice name)
+{
+	for (int i = 0; i < NAME_COUNT; i++)
+		if (slice_is(name, names[i]))
+			return i;
+	return NAME_COUNT;
+}
+
+/* Files -----------------------------------------------------------------------------------------
+ */
+
+struct reading {
+	struct policy *p;
+	struct ini ini;
+	int64_t today;
+	unsigned required_on[RULE_COUNT], optional_on[RULE_COUNT]; /* lines; 0: not named */
+	struct error *e;
+};
+
+static __attribute__((format(printf, 3, 4))) bool complain(
+	struct reading *r, const struct ini_entry *entry, const char *format, ...)
+{
+	char text[200];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof text, format, args);
+	va_end(args);
+	fail(r->e, RP_E_ARGUMENT, ERROR_NO_OFFSET, "line %u: %s", entry->line, text);
+	return false;
+}
+
+static int shown(struct slice s)
+{
+	return s.n > SHOWN_MAX ? SHOWN_MAX : (int)s.n;
+}
+
+/* "; did you mean X?", or nothing; `b` holds the text. */
+static const char *nearest(
+	struct strbuf *b, struct slice word, const char *const *candidates, size_t count)
+{
+	char copy[WORD_MAX];
+
+	strbuf_init(b, 200);
+	if (word.n < sizeof copy) {
+		memcpy(copy, word.p, word.n);
+		copy[word.n] = '\0';
+		const char *found = text_nearest(copy, candidates, count);
+		if (found)
+			strbuf_printf(b, "; did you mean %s?", found);
+	}
+	return strbuf_text(b);
+}
+
+static bool complain_unknown(struct reading *r, const struct ini_entry *entry, const char *what,
+	struct slice word, const char *const *candidates, size_t count)
+{
+	struct strbuf hint;
+
+	complain(r, entry, "there is no %s '%.*s'%s", what, shown(word), word.p,
+		nearest(&hint, word, candidates, count));
+	strbuf_release(&hint);
+	return false;
+}
+
+static bool severity_of(struct slice word, enum severity *out)
+{
+	for (int s = SEVERITY_OK; s <= SEVERITY_ERROR; s++) {
+		if (slice_is(word, severity_name((enum severity)s))) {
+			*out = (enum severity)s;
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool take_base(struct reading *r, const struct ini_entry *entry)
+{
+	(void)r;
+	(void)entry;
+	return true; /* find_base() took it */
+}
+
+static bool take_fail(struct reading *r, const struct ini_entry *entry)
+{
+	if (!severity_of(entry->value, &r->p->failing) || r->p->failing == SEVERITY_OK)
+		return complain(r, entry, "fail wants info, warning or error, not '%.*s'",
+			shown(entry->value), entry->value.p);
+	return true;
+}
+
+/* The next word of a list; empty at its end. Words stand apart by spaces. */
+static struct slice next_word(struct slice *list)
+{
+	while (list->n > 0 && (*list->p == ' ' || *list->p == '\t'))
+		*list = (struct slice){list->p + 1, list->n - 1};
+	struct slice word = {list->p, 0};
+	while (word.n < list->n && word.p[word.n] != ' ' && word.p[word.n] != '\t')
+		word.n++;
+	*list = (struct slice){list->p + word.n, list->n - word.n};
+	return word;
+}
+
+static bool each_rule(struct reading *r, const struct ini_entry *entry,
+	bool (*take)(struct reading *r, const struct ini_entry *entry, size_t rule))
+{
+	struct slice list = entry->value;
+
+	for (struct slice word = next_word(&list); word.n > 0; word = next_word(&list)) {
+		size_t found = RULE_COUNT;
+		for (size_t i = 0; i < RULE_COUNT; i++)
+			if (slice_is(word, rules[i]->name))
+				found = i;
+		if (found == RULE_COUNT) {
+			const char *known[RULE_COUNT];
+			for (size_t i = 0; i < RULE_COUNT; i++)
+				known[i] = rules[i]->name;
+			return complain_unknown(r, entry, "rule", word, known, RULE_COUNT);
+		}
+		if (!take(r, entry, found))
+			return false;
+	}
+	return true;
+}
+
+static bool require_rule(struct reading *r, const struct ini_entry *entry, size_t rule)
+{
+	if (r->optional_on[rule])
+		return complain(r, entry, "'%s' is optional on line %u", rules[rule]->name,
+			r->optional_on[rule]);
+	r->p->needs[rule] = NEED_NAMED;
+	r->required_on[rule] = entry->line;
+	return true;
+}
+
+static bool take_require(struct reading *r, const struct ini_entry *entry)
+{
+	return each_rule(r, entry, require_rule);
+}
+
+static bool release_rule(struct reading *r, const struct ini_entry *entry, size_t rule)
+{
+	if (r->required_on[rule])
+		return complain(r, entry, "'%s' is required on line %u", rules[rule]->name,
+			r->required_on[rule]);
+	r->p->needs[rule] = NEED_NONE;
+	r->optional_on[rule] = entry->line;
+	return true;
+}
+
+static bool take_optional(struct reading *r, const struct ini_entry *entry)
+{
+	return each_rule(r, entry, release_rule);
+}
+
+static bool take_bytes(struct reading *r, const struct ini_entry *entry)
+{
+	r->p->bytes = slice_is(entry->value, "yes");
+	if (!r->p->bytes && !slice_is(entry->value, "no"))
+		return complain(r, entry, "bytes wants yes or no, not '%.*s'", shown(entry->value),
+			entry->value.p);
+	return true;
+}
+
+/* The code that a key names, once in its section whatever its case. */
+static bool code_of(struct reading *r, const struct ini_entry *entry, enum finding_code *code)
+{
+	char name[WORD_MAX];
+
+	*code = FINDING_COUNT;
+	if (entry->key.n < sizeof name) {
+		memcpy(name, entry->key.p, entry->key.n);
+		name[entry->key.n] = '\0';
+		*code = finding_by_name(name);
+	}
+	if (*code == FINDING_COUNT) {
+		const char *known[FINDING_COUNT];
+		for (size_t i = 0; i < FINDING_COUNT; i++)
+			known[i] = finding_rows[i].code;
+		return complain_unknown(r, entry, "finding", entry->key, known, FINDING_COUNT);
+	}
+	return true;
+}
+
+static bool take_severity(struct reading *r, const struct ini_entry *entry)
+{
+	enum finding_code code;
+	struct policy_grade grade = {.set = true};
+
+	if (!code_of(r, entry, &code))
+		return false;
+	if (r->p->grades[code].set)
+		return complain(
+			r, entry, "%s is there twice in [severity]", finding_rows[code].code);
+	if (!severity_of(entry->value, &grade.severity))
+		return complain(r, entry, "a severity is ok, info, warning or error, not '%.*s'",
+			shown(entry->value), entry->value.p);
+	r->p->grades[code] = grade;
+	return true;
+}
+
+static bool digits(const char *p, size_t n, unsigned *out)
+{
+	*out = 0;
+	for (size_t i = 0; i < n; i++) {
+		if (p[i] < '0' || p[i] > '9')
+			return false;
+		*out = *out * 10 + (unsigned)(p[i] - '0');
+	}
+	return true;
+}
+
+/* Days since 1970-01-01 in the Gregorian calendar, counted from March, so that February's end is a
+ * year's. */
+bool policy_parse_day(struct slice text, int64_t *day)
+{
+	static const unsigned char lengths[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+	unsigned y, m, d;
+
+	if (text.n != 10 || text.p[4] != '-' || text.p[7] != '-' || !digits(text.p, 4, &y) ||
+		!digits(text.p + 5, 2, &m) || !digits(text.p + 8, 2, &d) || y < 1970 || m < 1 ||
+		m > 12 || d < 1)
+		return false;
+	bool leap = (y % 4 == 0 && y % 100 != 0) || y % 400 == 0;
+	if (d > lengths[m - 1] + (unsigned)(m == 2 && leap))
+		return false;
+	int64_t year = (int64_t)y - (m <= 2), month = m <= 2 ? m + 9 : m - 3;
+	*day = 365 * year + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + d - 1 -
+	       719468;
+	return true;
+}
+
+static struct slice trim(struct slice s)
+{
+	while (s.n > 0 && (s.p[0] == ' ' || s.p[0] == '\t'))
+		s = (struct slice){s.p + 1, s.n - 1};
+	while (s.n > 0 && (s.p[s.n - 1] == ' ' || s.p[s.n - 1] == '\t'))
+		s.n--;
+	return s;
+}
+
+/* Whether the text speaks of a date, so that none is overlooked that is not written as it should
+ * be. */
+static bool speaks_of_until(struct slice s)
+{
+	size_t at = slice_find(s, SLICE("until "));
+
+	return at != SIZE_MAX && memchr("0123456789", s.p[at + 6 < s.n ? at + 6 : at], 10);
+}
+
+/* "REASON" or "REASON; until 2027-01-31". */
+static bool take_accept(struct reading *r, const struct ini_entry *entry)
+{
+	struct slice reason = entry->value, until = {0};
+	enum finding_code code;
+	int64_t day;
+
+	if (!code_of(r, entry, &code))
+		return false;
+	struct policy_acceptance *a = &r->p->accepted[code];
+	if (a->reason)
+		return complain(r, entry, "%s is there twice in [accept]", finding_rows[code].code);
+	for (size_t i = reason.n; i-- > 0 && !until.p;) {
+		struct slice after = trim((struct slice){reason.p + i + 1, reason.n - i - 1});
+		if (reason.p[i] != ';' ||
+			(!slice_starts(after, SLICE("until ")) && !slice_is(after, "until")))
+			continue;
+		until = trim((struct slice){after.p + 5, after.n - 5});
+		reason = trim((struct slice){reason.p, i});
+	}
+	if (until.p && !policy_parse_day(until, &day))
+		return complain(r, entry, "'until' wants a date such as 2027-01-31, not '%.*s'",
+			shown(until), until.p);
+	if (reason.n == 0)
+		return complain(r, entry,
+			"an acceptance wants a reason: %s = reason; until 2027-01-31",
+			finding_rows[code].code);
+	if (speaks_of_until(reason))
+		return complain(r, entry,
+			"an expiry stands behind the reason and a semicolon: %s = reason; until 2027-01-31",
+			finding_rows[code].code);
+	a->reason = arena_strdup(&r->p->arena, reason);
+	a->until = until.p ? arena_strdup(&r->p->arena, until) : NULL;
+	a->expired = until.p && day < r->today;
+	a->line = entry->line;
+	if (!a->reason || (until.p && !a->until))
+		fail(r->e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for the reasons of a policy");
+	return r->e->status == RP_OK;
+}
+
+/* "103900000", or "100000000..110000000". */
+static bool take_parameters(struct reading *r, const struct ini_entry *entry)
+{
+	struct slice least = entry->value, most = entry->value;
+	size_t dots = slice_find(entry->value, SLICE(".."));
+
+	if (dots != SIZE_MAX) {
+		least = trim((struct slice){least.p, dots});
+		most = trim((struct slice){most.p + dots + 2, most.n - dots - 2});
+	}
+	if (!text_parse_i64(least, 1, INT64_MAX, &r->p->parameters_least) ||
+		!text_parse_i64(most, r->p->parameters_least, INT64_MAX, &r->p->parameters_most))
+		return complain(r, entry,
+			"parameters wants a number, or a range such as 90000000..110000000, not '%.*s'",
+			shown(entry->value), entry->value.p);
+	return r->p->expects_parameters = true;
+}
+
+/* The one table of sections and keys; a key that is NULL stands for a finding's code. */
+static const struct key_row {
+	const char *section, *key;
+	bool (*take)(struct reading *r, const struct ini_entry *entry);
+} key_rows[] = {
+	{"policy", "base", take_base},
+	{"policy", "fail", take_fail},
+	{"policy", "require", take_require},
+	{"policy", "optional", take_optional},
+	{"policy", "bytes", take_bytes},
+	{"severity", NULL, take_severity},
+	{"accept", NULL, take_accept},
+	{"expect", "parameters", take_parameters},
+};
+
+#define KEY_ROWS (sizeof key_rows / sizeof *key_rows)
+
+static bool take_entry(struct reading *r, const struct ini_entry *entry)
+{
+	const char *sections[KEY_ROWS], *keys[KEY_ROWS];
+	size_t section_count = 0, key_count = 0;
+	char what[WORD_MAX];
+
+	for (size_t i = 0; i < KEY_ROWS; i++) {
+		const struct key_row *row = &key_rows[i];
+		if (section_count == 0 || strcmp(sections[section_count - 1], row->section) != 0)
+			sections[section_count++] = row->section;
+		if (!slice_is(entry->section, row->section))
+			continue;
+		if (!entry->key.p)
+			return true;
+		if (!row->key || slice_is(entry->key, row->key))
+			return row->take(r, entry);
+		keys[key_count++] = row->key;
+	}
+	if (key_count == 0)
+		return complain_unknown(
+			r, entry, "section", entry->section, sections, section_count);
+	snprintf(what, sizeof what, "key of [%.*s]", shown(entry->section), entry->section.p);
+	return complain_unknown(r, entry, what, entry->key, keys, key_count);
+}
+
+/* What a file starts from is never guessed. */
+static bool find_base(struct reading *r)
+{
+	for (size_t i = 0; i < r->ini.entries.count; i++) {
+		const struct ini_entry *entry = &r->ini.entries.items[i];
+		if (!slice_is(entry->section, "policy") || !slice_is(entry->key, "base"))
+			continue;
+		int base = base_named(entry->value);
+		if (base == NAME_COUNT)
+			return complain_unknown(
+				r, entry, "built-in policy", entry->value, names, NAME_COUNT);
+		start_from(r->p, base);
+		return true;
+	}
+	fail(r->e, RP_E_ARGUMENT, ERROR_NO_OFFSET,
+		"it does not say what it starts from: [policy] base = quick, full or strict");
+	return false;
+}
+
+/* What must have been checked cannot be what is not read. */
+static bool check_required(struct reading *r)
+{
+	for (size_t i = 0; i < RULE_COUNT; i++)
+		if (r->required_on[i] && (rules[i]->needs & NEEDS_BYTES) && !r->p->bytes)
+			return complain(r, &(struct ini_entry){.line = r->required_on[i]},
+				"'%s' is required and reads bytes, which the policy does not (bytes = yes)",
+				rules[i]->name);
+	return true;
+}
+
+static int read_file(struct policy *p, const char *path, int64_t today, struct error *e)
+{
+	struct reading r = {.p = p, .today = today, .e = e};
+	int status = ini_read(&r.ini, path, e);
+
+	if (status == RP_OK && find_base(&r)) {
+		for (size_t i = 0; i < r.ini.entries.count && e->status == RP_OK; i++)
+			take_entry(&r, &r.ini.entries.items[i]);
+		if (e->status == RP_OK)
+			check_required(&r);
+		settle_bytes(p);
+	}
+	ini_release(&r.ini);
+	/* Nothing of a checkpoint is unreadable: the policy that was named cannot be used. */
+	if (e->status != RP_OK && e->status != RP_E_MEMORY && e->status != RP_E_INTERNAL)
+		e->status = RP_E_ARGUMENT;
+	return e->status;
+}
+
+int policy_load(struct policy *p, const char *name_or_file, int64_t today, struct error *e)
+{
+	int base = base_named(slice_of(name_or_file));
+
+	*p = (struct policy){0};
+	arena_init(&p->arena, POLICY_MEMORY);
+	p->name = arena_strdup(&p->arena, slice_of(name_or_file));
+	if (!p->name)
+		return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for a policy");
+	if (base < NAME_COUNT) {
+		start_from(p, base);
+		settle_bytes(p);
+		return RP_OK;
+	}
+	if (!strchr(name_or_file, '/') && access(name_or_file, F_OK) != 0) {
+		struct strbuf hint;
+		fail(e, RP_E_ARGUMENT, ERROR_NO_OFFSET,
+			"no file, and no built-in policy (quick, full, strict)%s",
+			nearest(&hint, slice_of(name_or_file), names, NAME_COUNT));
+		strbuf_release(&hint);
+		return e->status;
+	}
+	return read_file(p, name_or_file, today, e);
+}
+
+void policy_release(struct policy *p)
+{
+	arena_release(&p->arena);
+}
+
+/* Applying
+ * ----------------------------------------------------------------------------------------- */
+
+/* A finding that time may heal is not accepted: the save may be going on. */
+static void grade(const struct policy *p, struct findings *findings)
+{
+	for (size_t i = 0; i < findings->list.count; i++) {
+		struct finding *f = &findings->list.items[i];
+		const struct policy_acceptance *a = &p->accepted[f->code];
+		if (p->grades[f->code].set)
+			f->severity = p->grades[f->code].severity;
+		if (!a->reason || a->expired || f->not_ready)
+			continue;
+		f->accepted =
+			a->until ? findings_text(findings, "%s (until %s)", a->reason, a->until)
+				 : findings_text(findings, "%s", a->reason);
+	}
+}
+
+static const char *count_text(struct findings *sink, int64_t n)
+{
+	struct strbuf b;
+
+	strbuf_init(&b, 100);
+	text_add_signed_count(&b, n);
+	const char *text = findings_text(sink, "%s", strbuf_text(&b));
+	strbuf_release(&b);
+	return text;
+}
+
+static void expect_parameters(const struct policy *p, struct verdict_case *v, struct state *s)
+{
+	struct findings *sink = v->findings;
+	int64_t n;
+	const char *least = count_text(sink, p->parameters_least),
+		   *most = count_text(sink, p->parameters_most);
+
+	if (!s || !state_int(s, FACT_PARAMETERS, &n)) {
+		if (!v->unreadable)
+			v->unreadable = findings_text(sink,
+				"required but not checked: %s parameters are expected, and their number "
+				"is not known",
+				least);
+		return;
+	}
+	if (n >= p->parameters_least && n <= p->parameters_most)
+		return;
+	const char *expected = p->parameters_least == p->parameters_most
+				       ? least
+				       : findings_text(sink, "%s to %s", least, most);
+	struct finding *f = finding_add(sink, FINDING_T110,
+		"the checkpoint has %s parameters, and the policy expects %s", count_text(sink, n),
+		expected);
+	f->severity = SEVERITY_ERROR;
+	place_file(sink, f, s, NO_FILE);
+	f->observed = quantity_count(n);
+	f->expected = p->parameters_least == p->parameters_most
+			      ? quantity_count(p->parameters_least)
+			      : quantity_text(expected);
+	f->unit = "parameters";
+}
+
+/* How a rule is wanted of this checkpoint: what could not be asked for is no lack. */
+static enum policy_need need_of(
+	const struct policy *p, const struct policy_subject *subject, size_t rule)
+{
+	enum policy_need need = p->needs[rule];
+	bool lacks_previous = (rules[rule]->needs & NEEDS_PREVIOUS) && !subject->has_previous;
+	bool lacks_bytes = (rules[rule]->needs & NEEDS_BYTES) && !p->bytes;
+
+	if (need == NEED_NAMED)
+		return need;
+	if (lacks_previous && subject->first)
+		return NEED_NONE;
+	return need == NEED_RUN && !lacks_previous && !lacks_bytes ? NEED_NONE : need;
+}
+
+void policy_apply(const struct policy *p, struct verdict_case *v,
+	const struct policy_subject *subject, struct requirement *wanted)
+{
+	size_t count = 0;
+
+	grade(p, v->findings);
+	if (p->expects_parameters)
+		expect_parameters(p, v, subject->state);
+	for (size_t i = 0; i < RULE_COUNT; i++) {
+		enum policy_need need = need_of(p, subject, i);
+		if (need != NEED_NONE)
+			wanted[count++] = (struct requirement){
+				.rule = rules[i]->name, .some = need == NEED_SOME};
+	}
+	v->failing = p->failing;
+	v->required = wanted;
+	v->required_count = count;
+}
