@@ -1282,3 +1282,31 @@ void collect_totals(struct collector *c)
 		if (s->streams.items[i].rank >= s->world)
 			s->world = s->streams.items[i].rank + 1;
 }
+
+void collect_role(struct collector *c, enum file_role role)
+{
+	struct val root = c->doc->root;
+
+	switch (role) {
+	case FILE_OPTIMIZER:
+		collect_optimizer(c, root);
+		break;
+	case FILE_SCHEDULER:
+		collect_schedule(c, root);
+		break;
+	case FILE_SCALER:
+		collect_scaler(c, root);
+		break;
+	case FILE_WEIGHTS:
+		collect_weights(c, root, TENSOR_WEIGHT);
+		break;
+	case FILE_INDEX:
+		collect_index(c, root);
+		break;
+	case FILE_RNG:
+		collect_tree(c, root);
+		break;
+	default:
+		break;
+	}
+}

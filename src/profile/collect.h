@@ -75,6 +75,12 @@ bool collect_stream(struct collector *c, struct val v, struct slice name, int32_
 /* A weight index (model.safetensors.index.json): which shard holds which tensor. */
 void collect_index(struct collector *c, struct val v);
 
+/*
+ * Take a file that holds one part and nothing else, as frameworks write them: optimizer, schedule, scaler,
+ * weights, index, random streams. Other roles are a profile's own affair and are left alone.
+ */
+void collect_role(struct collector *c, enum file_role role);
+
 /* Settings: scalars of a dict or object become CONFIG facts, known names typed facts as well. */
 void collect_config(struct collector *c, struct val v);
 

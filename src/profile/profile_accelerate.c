@@ -173,25 +173,14 @@ static void read_part(struct collector *c, enum file_role role)
 		if (!collect_optimizer(c, root))
 			collect_tree(c, root);
 		break;
-	case FILE_SCHEDULER:
-		collect_schedule(c, root);
-		break;
-	case FILE_SCALER:
-		collect_scaler(c, root);
-		break;
 	case FILE_LOADER:
 		read_loader(c, root);
 		break;
 	case FILE_COUNTERS:
 		read_custom(c, root);
 		break;
-	case FILE_WEIGHTS:
-		collect_weights(c, root, TENSOR_WEIGHT);
-		break;
-	case FILE_INDEX:
-		collect_index(c, root);
-		break;
 	default:
+		collect_role(c, role);
 		break;
 	}
 }

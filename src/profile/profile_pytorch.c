@@ -60,22 +60,15 @@ static enum file_role classify(const char *member, int32_t *rank)
 		slice_ends(name, SLICE(".md")) || slice_ends(name, SLICE(".py")) ||
 		slice_ends(name, SLICE(".yaml")) || slice_ends(name, SLICE(".csv")))
 		return FILE_OTHER;
-	if (is_checkpoint_file(member) || strchr(member, '/') == NULL)
-		return is_checkpoint_file(member) ? FILE_WHOLE : FILE_OTHER;
-	return FILE_OTHER;
+	return is_checkpoint_file(member) ? FILE_WHOLE : FILE_OTHER;
 }
 
 static void read_part(struct collector *c, enum file_role role)
 {
-	if (role == FILE_WEIGHTS) {
-		collect_weights(c, c->doc->root, TENSOR_WEIGHT);
-		return;
-	}
-	if (role == FILE_INDEX) {
-		collect_index(c, c->doc->root);
-		return;
-	}
-	collect_tree(c, c->doc->root);
+	if (role == FILE_WHOLE || role == FILE_COUNTERS)
+		collect_tree(c, c->doc->root);
+	else
+		collect_role(c, role);
 }
 
 const struct profile profile_pytorch = {

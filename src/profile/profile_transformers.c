@@ -163,25 +163,8 @@ static void read_part(struct collector *c, enum file_role role)
 	case FILE_CONFIG:
 		read_config(c, root);
 		break;
-	case FILE_OPTIMIZER:
-		collect_optimizer(c, root);
-		break;
-	case FILE_SCHEDULER:
-		collect_schedule(c, root);
-		break;
-	case FILE_SCALER:
-		collect_scaler(c, root);
-		break;
-	case FILE_WEIGHTS:
-		collect_weights(c, root, TENSOR_WEIGHT);
-		break;
-	case FILE_INDEX:
-		collect_index(c, root);
-		break;
-	case FILE_RNG:
-		collect_tree(c, root);
-		break;
 	default:
+		collect_role(c, role);
 		break;
 	}
 }
