@@ -81,7 +81,7 @@ static __attribute__((format(printf, 3, 4))) bool complain(
 
 static int shown(struct slice s)
 {
-	return s.n > SHOWN_MAX ? SHOWN_MAX : (int)s.n;
+	return (int)text_whole_prefix(s, SHOWN_MAX);
 }
 
 /* "; did you mean X?", or nothing; `b` holds the text. */

@@ -10,9 +10,10 @@
 
 #define SHOWN_MAX 60 /* bytes of a name that an error shows */
 
+/* The bytes that are shown, whole characters. */
 static int shown(struct slice s)
 {
-	return s.n > SHOWN_MAX ? SHOWN_MAX : (int)s.n;
+	return (int)text_whole_prefix(s, SHOWN_MAX);
 }
 
 static __attribute__((format(printf, 3, 4))) int fail_line(
@@ -133,11 +134,18 @@ static int check_line(struct slice line, unsigned number, struct error *e)
 		return fail_line(e, number, "not UTF-8");
 	if (slice_starts(line, SLICE("\xef\xbb\xbf")))
 		return fail_line(e, number, "a byte order mark, which does not belong into UTF-8");
-	for (size_t i = 0; i < line.n; i++) {
-		unsigned char c = (unsigned char)line.p[i];
-		if ((c < 0x20 && c != '\t') || c == 0x7f)
+	while (line.n > 0) {
+		uint32_t c;
+		size_t n = text_utf8_next(line, &c);
+		line = (struct slice){line.p + n, line.n - n};
+		if (c == '\t' || !text_disturbs(c))
+			continue;
+		/* What hides from the eye would let a policy say other than it seems to. */
+		if (c >= 0x80)
 			return fail_line(e, number,
-				c ? "a control character (byte 0x%02x)" : "a NUL byte", c);
+				"a character that hides or reorders others (U+%04X)", (unsigned)c);
+		return fail_line(e, number, c ? "a control character (byte 0x%02x)" : "a NUL byte",
+			(unsigned)c);
 	}
 	return RP_OK;
 }

@@ -72,6 +72,15 @@ int text_hex_digit(char c)
 	return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
+size_t text_whole_prefix(struct slice text, size_t max)
+{
+	if (text.n <= max)
+		return text.n;
+	while (max > 0 && ((uint8_t)text.p[max] & 0xc0) == 0x80)
+		max--;
+	return max;
+}
+
 bool text_is_utf8(struct slice text)
 {
 	uint32_t point;

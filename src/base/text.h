@@ -64,6 +64,9 @@ size_t text_utf8_put(char *out, uint32_t point);
 /* The value of a hexadecimal digit, or -1. */
 int text_hex_digit(char c);
 
+/* How many bytes of UTF-8 fit into `max` without splitting a character. */
+size_t text_whole_prefix(struct slice text, size_t max);
+
 /* Whether `text` is whole UTF-8 without surrogates. */
 bool text_is_utf8(struct slice text);
 

@@ -81,6 +81,8 @@ static const struct {
 	BAD("# \0", "line 1: a NUL byte"),
 	BAD("[a]\nx = \x1b[31m", "line 2: a control character (byte 0x1b)"),
 	BAD("[a]\rx = 1", "line 1: a control character (byte 0x0d)"),
+	BAD("[a]\nx = a\xe2\x80\xae",
+		"line 2: a character that hides or reorders others (U+202E)"),
 	BAD("[a]\n# \xff", "line 2: not UTF-8"),
 	BAD("\xef\xbb\xbf[a]", "line 1: a byte order mark, which does not belong into UTF-8"),
 };

@@ -128,6 +128,20 @@ START_TEST(every_code_point_survives_decoding)
 }
 END_TEST
 
+START_TEST(a_prefix_splits_no_character)
+{
+	const struct slice text = SLICE("a\u00e9\u20acb");
+
+	ck_assert_uint_eq(text_whole_prefix(text, 0), 0);
+	ck_assert_uint_eq(text_whole_prefix(text, 1), 1);
+	ck_assert_uint_eq(text_whole_prefix(text, 2), 1);
+	ck_assert_uint_eq(text_whole_prefix(text, 3), 3);
+	ck_assert_uint_eq(text_whole_prefix(text, 5), 3);
+	ck_assert_uint_eq(text_whole_prefix(text, 6), 6);
+	ck_assert_uint_eq(text_whole_prefix(text, 99), 7);
+}
+END_TEST
+
 START_TEST(utf8_is_judged_as_a_whole)
 {
 	static const struct {
@@ -578,6 +592,7 @@ Suite *suite_text(void)
 	tcase_add_test(t, escapes_what_disturbs_a_terminal);
 	tcase_add_test(t, cuts_long_text_between_characters);
 	tcase_add_test(t, every_code_point_survives_decoding);
+	tcase_add_test(t, a_prefix_splits_no_character);
 	tcase_add_test(t, utf8_is_judged_as_a_whole);
 	tcase_add_test(t, bytes_have_units);
 	tcase_add_test(t, counts_have_groups_of_three);
