@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/* clang-format off */
 /*
- * reprise: the command line. A map of the source, from bytes to verdict; a folder includes only
- * what stands above it.
+ * reprise: the command line. A map of the source, from bytes to verdict; a folder includes only what
+ * stands above it.
  *
  * base/       what every other file stands on
  *   slice, strbuf, array, arena   text and memory, each with a cap from birth
@@ -11,11 +12,13 @@
  *   ini, replace                  a strict INI reader; writing a whole file or none
  *   limits, limits.def            what a hostile file can make us do at the most
  *   text                          escaping, units, numbers, nearest words, natural order
- * finding/    finding, findings.def, verdicts.def: problems with a stable code, and what they
- * amount to value/      the inert graph that files decode into value, tensor, dtypes.def     its
- * nodes; arrays, located and not loaded path, print                   what people type to look into
- * it, and what they then see container/  byte formats, without knowledge of any framework document,
- * containers.def      opening any of them zip, torch, torch_legacy      what torch.save writes
+ * finding/    finding, findings.def, verdicts.def: problems with a stable code, and what they amount to
+ * value/      the inert graph that files decode into
+ *   value, tensor, dtypes.def     its nodes; arrays, located and not loaded
+ *   path, print                   what people type to look into it, and what they then see
+ * container/  byte formats, without knowledge of any framework
+ *   document, containers.def      opening any of them
+ *   zip, torch, torch_legacy      what torch.save writes
  *   pickle, pickle_judge, pickle_classes.def, pickle_ops.def, rebuild, container_pickle
  *                                 pickles: decoding, what loading would run, what their calls mean
  *   safetensors, json, container_json
@@ -33,16 +36,20 @@
  *   candidate                     which files are one checkpoint
  *   collect                       state by shape and name, whatever framework wrote it
  *   profile_pytorch, profile_transformers, profile_lightning, profile_accelerate
- * audit/      the rules: audit, case, rules.def, rule_integrity, rule_position, rule_rng,
- * rule_training, rule_optimizer; policy, policies.def: what a gate asks for; verdict: one word, its
- * evidence, an exit status report/     answers: report (the data), render_text, render_json,
- * render_gate, page, json_writer, explain api/        the commands as functions that fill a report:
- * verify, compare, show; subject, choose, conclude, overview cli/        this folder main streams,
- * signals, dispatch options, commands.def         the tables of options and commands, parsing, help
+ * audit/      the rules: audit, case, rules.def, rule_integrity, rule_position, rule_rng, rule_training,
+ *             rule_optimizer, rule_values;
+ *             policy, policies.def: what a gate asks for; verdict: one word, its evidence, an exit status
+ * report/     answers: report (the data), render_text, render_json, render_gate, page, json_writer, explain
+ * api/        the commands as functions that fill a report: verify, compare, show; subject, choose, conclude,
+ *             overview
+ * cli/        this folder
+ *   main                          streams, signals, dispatch
+ *   options, commands.def         the tables of options and commands, parsing, help
  *   answer                        stdout, stderr, exit status
  *   inside                        opening one or all files below a path, for ls and get
  *   cmd_*                         one command each
  */
+/* clang-format on */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <signal.h>

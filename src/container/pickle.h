@@ -53,7 +53,7 @@ struct pickle {
 
 /*
  * Decode one pickle at the start of `bytes`, which must outlive the graph (text points into it).
- * Errors name the opcode and its offset: RP_E_FORMAT for what Python would not load (see
+ * Errors name the opcode and its offset: RP_E_FORMAT for what is malformed (see
  * `truncated`), RP_E_LIMIT, RP_E_MEMORY, RP_E_UNSUPPORTED for newer protocols. What was found until
  * then (classes, deeds) stays and can be judged. Memory: 16 bytes a value; time linear in the
  * bytes.

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: MIT */
+/* clang-format off */
 /*
- * What Adam's moments of one lineage must obey, whatever the gradients were (Kingma and Ba, arXiv
- * 1412.6980, algorithm 1, unrolled):
+ * What Adam's moments of one lineage must obey, whatever the gradients were (Kingma and Ba, arXiv 1412.6980,
+ * algorithm 1, unrolled):
  *
  *   between two states K updates apart:  v' >= beta2^K v, since v only gains squares;
- *   within one state:                    m^2 <= C v, C = (1-beta1)^2 / ((1-beta2) (1 -
- * beta1^2/beta2)), by Cauchy-Schwarz, where beta1^2 < beta2.
+ *   within one state:                    m^2 <= C v, C = (1-beta1)^2 / ((1-beta2) (1 - beta1^2/beta2)),
+ *                                        by Cauchy-Schwarz, where beta1^2 < beta2.
  *
- * Both hold element by element. A violation proves another lineage, a reset, other betas or a
- * mixed-up parameter. Elements are streamed; memory is one buffer for each side.
+ * Both hold element by element. A violation proves another lineage, a reset, other betas or a mixed-up
+ * parameter. Elements are streamed; memory is one buffer for each side.
  */
+/* clang-format on */
 #ifndef STATE_MOMENTS_H
 #define STATE_MOMENTS_H
 

@@ -7,8 +7,8 @@
 #include "state/state.h"
 
 struct stream_pair {
-	const struct stream *earlier,
-		*later;               /* one is NULL where the other state has no such stream */
+	const struct stream *earlier; /* NULL where only the later state has such a stream */
+	const struct stream *later;   /* NULL where only the earlier one has */
 	struct rng_relation relation; /* of pairs that have both */
 };
 

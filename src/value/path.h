@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: MIT */
+/* clang-format off */
 /*
  * Paths into the inert graph: what people type and what is printed, in one language.
  *
  *   name  .name         the part under a text key; digits are also an integer key or an index
- *   ["any text"]        the same for any text, with JSON's escapes and \xNN; 'single quotes' will
- * do [1]  [-1]           an integer key, or an index, from the end where negative
+ *   ["any text"]        the same for any text, with JSON's escapes and \xNN; 'single quotes' will do
+ *   [1]  [-1]           an integer key, or an index, from the end where negative
  *   [#2]                the third part, whatever its key is
  *   *  .*  [*]          every part
  *   **  .**  [**]       any number of levels, none included; at the end: all values without parts
  *
  * The dot before the first name may be left out; the empty path and "." are the root. Keys of state
- * dicts have dots of their own ("layers.0.weight"): names, * and ** outside of quotes also match
- * the pieces of such a key, so that model.layers.0.weight, model.**.weight and
- * model.layers.*.weight do what they look like. Printed paths quote such keys.
+ * dicts have dots of their own ("layers.0.weight"): names, * and ** outside of quotes also match the
+ * pieces of such a key, so that model.layers.0.weight, model.**.weight and model.layers.*.weight do
+ * what they look like. Printed paths quote such keys.
  */
+/* clang-format on */
 #ifndef VALUE_PATH_H
 #define VALUE_PATH_H
 
