@@ -125,7 +125,7 @@ $B/tests/%.o: tests/%.c $(STAMP)
 	$(Q)$(CC) $(ALL_CFLAGS) -Wno-missing-prototypes $(shell $(PKG_CONFIG) --cflags $(TEST_PACKAGES)) \
 		-Iinclude -Isrc -Itests -MMD -MP -c -o $@ $<
 
--include $(OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(UNIT_OBJ:.o=.d) $(FUZZ_OBJ:.o=.d)
+-include $(OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(UNIT_OBJ:.o=.d) $(FUZZ_OBJ:.o=.d) $B/tests/fuzz/replay.d $B/tests/fuzz/entry.d
 
 # Tests ------------------------------------------------------------------------------------------
 
