@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "base/strbuf.h"
+#include "base/text.h"
 
 const struct rule *const rules[] = {
 #define RULE(id) &rule_##id,
@@ -53,6 +54,17 @@ void place_stream(
 	place_file(sink, f, s, stream->file);
 	f->place.path = findings_escaped(sink, slice_of(stream->path));
 	place_rank(sink, f, stream->rank);
+}
+
+const char *rounded_text(struct findings *sink, double v, int digits)
+{
+	struct strbuf b;
+
+	strbuf_init(&b, 64);
+	text_add_rounded(&b, v, digits);
+	const char *text = findings_text(sink, "%s", strbuf_text(&b));
+	strbuf_release(&b);
+	return text;
 }
 
 const char *ranks_text(struct findings *sink, const int32_t *ranks, size_t count)

@@ -60,6 +60,9 @@ void place_fact(struct findings *sink, struct finding *f, struct state *s, const
 void place_stream(
 	struct findings *sink, struct finding *f, struct state *s, const struct stream *stream);
 
+/* A number for a message, rounded to so many significant digits. */
+const char *rounded_text(struct findings *sink, double v, int digits);
+
 /* "0-3, 7" from a sorted list of ranks. */
 const char *ranks_text(struct findings *sink, const int32_t *ranks, size_t count);
 

@@ -6,16 +6,7 @@
 #include "audit/case.h"
 #include "base/text.h"
 
-static const char *count_text(struct findings *sink, double n)
-{
-	struct strbuf b;
-
-	strbuf_init(&b, 64);
-	text_add_rounded(&b, n, 9);
-	const char *text = findings_text(sink, "%s", strbuf_text(&b));
-	strbuf_release(&b);
-	return text;
-}
+#define DIGITS 9 /* significant ones, of numbers in messages */
 
 /* Whether something is saved that the data can go on from. A framework's own batch count is not,
  * where it restarts. */
@@ -75,7 +66,7 @@ static void restart_finding(struct audit_case *c, struct findings *sink, const c
 
 	struct finding *f = finding_add(sink, FINDING_P101,
 		"%s batches per rank: the epoch's data would start again from the top",
-		count_text(sink, batches));
+		rounded_text(sink, batches, DIGITS));
 	f->severity = severity;
 	const struct fact *where = state_fact(s, FACT_IGNORE_DATA_SKIP);
 	if (where)
@@ -98,10 +89,11 @@ static void restart_finding(struct audit_case *c, struct findings *sink, const c
 	f->unit = "batches into the epoch";
 	const char *loss = findings_text(sink,
 		"the loss will look too low for %s batches, then step up to its true level",
-		count_text(sink, batches));
+		rounded_text(sink, batches, DIGITS));
 	f->meaning = epoch_place(s, &done, &length) && done > 0
 			     ? findings_text(sink, "%s of %s updates of the epoch are done; %s",
-				       count_text(sink, done), count_text(sink, length), loss)
+				       rounded_text(sink, done, DIGITS),
+				       rounded_text(sink, length, DIGITS), loss)
 			     : loss;
 }
 
@@ -158,8 +150,9 @@ static void check_epoch_fraction(struct audit_case *c, struct findings *sink)
 		fabs(epoch * length - step) < 0.01 * length)
 		return;
 	struct finding *f = finding_add(sink, FINDING_P102,
-		"epoch %s at step %s does not fit %s updates in an epoch", count_text(sink, epoch),
-		count_text(sink, step), count_text(sink, length));
+		"epoch %s at step %s does not fit %s updates in an epoch",
+		rounded_text(sink, epoch, DIGITS), rounded_text(sink, step, DIGITS),
+		rounded_text(sink, length, DIGITS));
 	f->severity = SEVERITY_WARNING;
 	place_fact(sink, f, s, state_fact(s, FACT_EPOCH));
 	f->observed = quantity_real(epoch * length);
@@ -227,13 +220,13 @@ static void check_beyond_end(struct audit_case *c, struct findings *sink)
 		double at;
 		if (f->key != FACT_POSITION || !fact_to_double(f, &at) || at <= (double)size)
 			continue;
-		const char *dot = strrchr(f->path, '.');
+		const char *name = path_last_name(f->path);
 		for (size_t k = 0; k < sizeof sample_counts / sizeof sample_counts[0]; k++) {
-			if (strcmp(dot ? dot + 1 : f->path, sample_counts[k]) != 0)
+			if (strcmp(name, sample_counts[k]) != 0)
 				continue;
 			struct finding *found = finding_add(sink, FINDING_P105,
-				"the data position is %s of %lld samples", count_text(sink, at),
-				(long long)size);
+				"the data position is %s of %lld samples",
+				rounded_text(sink, at, DIGITS), (long long)size);
 			place_fact(sink, found, s, f);
 			found->observed = quantity_real(at);
 			found->expected = quantity_count(size);
@@ -356,8 +349,8 @@ static void position_finding(struct audit_case *c, struct findings *sink, enum f
 	found->place.step_last = case_step(c);
 	state_int(c->previous, FACT_STEP, &found->place.step_first);
 	found->observed = quantity_real(after);
-	found->expected =
-		quantity_text(findings_text(sink, "more than %s", count_text(sink, before)));
+	found->expected = quantity_text(
+		findings_text(sink, "more than %s", rounded_text(sink, before, DIGITS)));
 }
 
 static void run_position_moves(struct audit_case *c, struct findings *sink, struct coverage *cover)
@@ -405,7 +398,8 @@ static void run_position_moves(struct audit_case *c, struct findings *sink, stru
 		if (f->key == FACT_BATCH_IN_EPOCH && same_epoch && y > x && y - x < (double)steps) {
 			struct finding *found = finding_add(sink, FINDING_P102,
 				"%s moved by %s over %lld steps of one epoch",
-				fact_rows[f->key].name, count_text(sink, y - x), (long long)steps);
+				fact_rows[f->key].name, rounded_text(sink, y - x, DIGITS),
+				(long long)steps);
 			place_fact(sink, found, s, f);
 			found->place.step_last = case_step(c);
 			state_int(c->previous, FACT_STEP, &found->place.step_first);
@@ -420,13 +414,14 @@ static void run_position_moves(struct audit_case *c, struct findings *sink, stru
 		if (y == x && (total || same_epoch || !whole_epochs))
 			position_finding(c, sink, FINDING_P104,
 				findings_text(sink, "%s is still %s after %lld more steps", what,
-					count_text(sink, y), (long long)steps),
+					rounded_text(sink, y, DIGITS), (long long)steps),
 				f, x, y);
 		else if (y < x && (total || same_epoch))
 			position_finding(c, sink, FINDING_P103,
 				findings_text(sink,
 					"%s moved backwards, from %s to %s, over %lld steps", what,
-					count_text(sink, x), count_text(sink, y), (long long)steps),
+					rounded_text(sink, x, DIGITS),
+					rounded_text(sink, y, DIGITS), (long long)steps),
 				f, x, y);
 	}
 	/* A framework that counts its position from the step has none that could stand still. */
@@ -517,7 +512,8 @@ static void check_geometry(struct audit_case *c, struct findings *sink)
 			       : findings_text(sink,
 					 "an update takes %s samples where it took %s: the saved step no longer "
 					 "says where in the data the run is",
-					 count_text(sink, y), count_text(sink, x));
+					 rounded_text(sink, y, DIGITS),
+					 rounded_text(sink, x, DIGITS));
 	}
 }
 
@@ -601,12 +597,6 @@ static const struct {
 	{"max_seq_length", "the data order"},
 };
 
-static const char *last_name(const char *path)
-{
-	const char *dot = strrchr(path, '.');
-	return dot ? dot + 1 : path;
-}
-
 static void run_config(struct audit_case *c, struct findings *sink, struct coverage *cover)
 {
 	struct state *s = c->current;
@@ -621,7 +611,7 @@ static void run_config(struct audit_case *c, struct findings *sink, struct cover
 		compared++;
 		if (fact_equal(before, after))
 			continue;
-		const char *name = last_name(after->path);
+		const char *name = path_last_name(after->path);
 		for (size_t k = 0; k < sizeof telling_settings / sizeof telling_settings[0]; k++) {
 			if (strcmp(name, telling_settings[k].name) != 0)
 				continue;

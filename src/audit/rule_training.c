@@ -6,16 +6,7 @@
 #include "audit/case.h"
 #include "base/text.h"
 
-static const char *number_text(struct findings *sink, double v)
-{
-	struct strbuf b;
-
-	strbuf_init(&b, 64);
-	text_add_rounded(&b, v, 7);
-	const char *text = findings_text(sink, "%s", strbuf_text(&b));
-	strbuf_release(&b);
-	return text;
-}
+#define DIGITS 7 /* significant ones, of numbers in messages */
 
 static bool is_ratio(double a, double b, double ratio)
 {
@@ -176,13 +167,13 @@ static void check_counter(struct audit_case *c, struct findings *sink, double up
 	if (fabs(difference) == 1 && !strict) {
 		f = finding_add(sink, FINDING_T108,
 			"the step counter is off by one: step %lld, %s optimizer updates",
-			(long long)step, number_text(sink, updates));
+			(long long)step, rounded_text(sink, updates, DIGITS));
 		f->severity = SEVERITY_INFO;
 		f->cause = "the checkpoint was saved before or after the counter was advanced";
 	} else if (updates > (double)step) {
 		f = finding_add(sink, FINDING_T108,
 			"the step counter says %lld, the optimizer has done %s updates",
-			(long long)step, number_text(sink, updates));
+			(long long)step, rounded_text(sink, updates, DIGITS));
 		f->cause = "the step counter started again while the optimizer went on";
 		if (free && !had) {
 			f->severity = fmod(updates, (double)(step > 0 ? step : 1)) == 0
@@ -194,22 +185,22 @@ static void check_counter(struct audit_case *c, struct findings *sink, double up
 	} else if (micro) {
 		f = finding_add(sink, FINDING_T105,
 			"the optimizer has done %s updates, the trainer says %lld",
-			number_text(sink, updates), (long long)step);
+			rounded_text(sink, updates, DIGITS), (long long)step);
 		f->severity = SEVERITY_INFO;
 		f->cause =
 			"the step counts micro-batches, or the optimizer was not restored at some resume";
 	} else if (scaled && updates >= before &&
 		   -difference <= fmax(0.1 * (double)step, SKIPS_AT_START)) {
 		f = finding_add(sink, FINDING_T105, "%s updates at step %lld: %s were skipped",
-			number_text(sink, updates), (long long)step,
-			number_text(sink, -difference));
+			rounded_text(sink, updates, DIGITS), (long long)step,
+			rounded_text(sink, -difference, DIGITS));
 		f->severity = SEVERITY_INFO;
 		f->cause = "updates whose gradients overflowed are skipped under a loss scale";
 	} else if (had && case_steps_between(c, &steps) && updates < before) {
 		f = finding_add(sink, FINDING_T104,
 			"the optimizer state was not restored: %s updates since it was made, "
 			"%s before the resume",
-			number_text(sink, updates), number_text(sink, before));
+			rounded_text(sink, updates, DIGITS), rounded_text(sink, before, DIGITS));
 		if (updates == (double)steps)
 			f->cause = findings_text(sink,
 				"its counter started at zero %lld steps ago, at the previous checkpoint",
@@ -219,7 +210,7 @@ static void check_counter(struct audit_case *c, struct findings *sink, double up
 	} else {
 		f = finding_add(sink, FINDING_T105,
 			"the optimizer has done %s updates, the trainer says %lld",
-			number_text(sink, updates), (long long)step);
+			rounded_text(sink, updates, DIGITS), (long long)step);
 		f->meaning =
 			"its state is younger than the weights: it was not restored at some resume";
 	}
@@ -259,11 +250,12 @@ static void check_updates(struct audit_case *c, struct findings *sink, double up
 		return;
 	struct finding *f = finding_add(sink, FINDING_T104,
 		"the optimizer state was not restored: %s updates since it was made, %s in %s",
-		number_text(sink, updates), number_text(sink, before),
+		rounded_text(sink, updates, DIGITS), rounded_text(sink, before, DIGITS),
 		checkpoint_name(c->previous));
 	place_optimizer(sink, f, c->current);
 	f->observed = quantity_real(updates);
-	f->expected = quantity_text(findings_text(sink, "more than %s", number_text(sink, before)));
+	f->expected = quantity_text(
+		findings_text(sink, "more than %s", rounded_text(sink, before, DIGITS)));
 	f->unit = "updates";
 	f->meaning = "the moments start cold: the first updates after the resume are far too large";
 }
@@ -289,7 +281,7 @@ static void run_counters(struct audit_case *c, struct findings *sink, struct cov
 	if (least != most) {
 		struct finding *f = finding_add(sink, FINDING_T105,
 			"step counters of the parameters range from %s to %s",
-			number_text(sink, least), number_text(sink, most));
+			rounded_text(sink, least, DIGITS), rounded_text(sink, most, DIGITS));
 		f->severity = SEVERITY_INFO;
 		place_optimizer(sink, f, s);
 		f->cause =
@@ -579,7 +571,7 @@ static struct finding *setting_finding(struct audit_case *c, struct findings *si
 	fact_to_double(before, &x);
 	fact_to_double(after, &y);
 	struct finding *f = finding_add(sink, code, "%s changed from %s to %s", name,
-		number_text(sink, x), number_text(sink, y));
+		rounded_text(sink, x, DIGITS), rounded_text(sink, y, DIGITS));
 	place_fact(sink, f, c->current, after);
 	f->observed = quantity_real(y);
 	f->expected = quantity_real(x);
@@ -800,8 +792,8 @@ static uint64_t check_rates(struct audit_case *c, struct findings *sink)
 	fact_to_double(wanted, &x);
 	fact_to_double(odd, &y);
 	struct finding *f = finding_add(sink, FINDING_T103,
-		"the optimizer's learning rate is %s, the schedule's %s", number_text(sink, y),
-		number_text(sink, x));
+		"the optimizer's learning rate is %s, the schedule's %s",
+		rounded_text(sink, y, DIGITS), rounded_text(sink, x, DIGITS));
 	f->severity = SEVERITY_WARNING;
 	place_fact(sink, f, s, odd);
 	f->observed = quantity_real(y);
@@ -834,7 +826,7 @@ static void check_unsaved(struct audit_case *c, struct findings *sink)
 		struct finding *f = finding_add(sink, FINDING_T101,
 			"no learning rate schedule is saved, and one was in use: "
 			"the rate is %s, it scales %s",
-			number_text(sink, y), number_text(sink, x));
+			rounded_text(sink, y, DIGITS), rounded_text(sink, x, DIGITS));
 		f->severity = SEVERITY_WARNING;
 		place_fact(sink, f, s, rate);
 		f->meaning =
@@ -959,7 +951,7 @@ static void run_scaler(struct audit_case *c, struct findings *sink, struct cover
 		log2(scale / before) > (double)(steps + before_tracker) / (double)interval + 1e-9) {
 		struct finding *f = finding_add(sink, FINDING_T107,
 			"the loss scale rose from %s to %s, faster than it can grow: it was made anew",
-			number_text(sink, before), number_text(sink, scale));
+			rounded_text(sink, before, DIGITS), rounded_text(sink, scale, DIGITS));
 		place_fact(sink, f, s, state_fact(s, FACT_SCALE));
 		f->observed = quantity_real(scale);
 		f->expected = quantity_real(before);
@@ -1116,8 +1108,7 @@ static const struct fact *config_int(
 			const struct fact *f = &s->facts.items[i];
 			if (f->key != FACT_CONFIG || f->type != FACT_INT || f->i <= 0)
 				continue;
-			const char *dot = strrchr(f->path, '.');
-			if (strcmp(dot ? dot + 1 : f->path, *names) == 0) {
+			if (strcmp(path_last_name(f->path), *names) == 0) {
 				*value = f->i;
 				return f;
 			}
@@ -1156,7 +1147,7 @@ static void run_shapes(struct audit_case *c, struct findings *sink, struct cover
 	if (inner != 4 * hidden && !has_weight_named(s, "gate") && !has_weight_named(s, ".w3.")) {
 		struct finding *found = finding_add(sink, FINDING_T110,
 			"the feed-forward width is %s x the hidden size, usual is 4",
-			number_text(sink, (double)inner / (double)hidden));
+			rounded_text(sink, (double)inner / (double)hidden, DIGITS));
 		place_fact(sink, found, s, f);
 		found->observed = quantity_count(inner);
 		found->expected = quantity_count(4 * hidden);

@@ -5,21 +5,12 @@
 #include "audit/case.h"
 #include "base/text.h"
 
+#define DIGITS 4 /* significant ones, of numbers in messages */
+
 /* Weights of sound models are below this by many orders of magnitude, in every precision. */
 #define ABSURD 1e15
 /* Between two checkpoints the largest weight does not grow by this factor. */
 #define IMPLAUSIBLE_GROWTH 1e6
-
-static const char *number_text(struct findings *sink, double v)
-{
-	struct strbuf b;
-
-	strbuf_init(&b, 64);
-	text_add_rounded(&b, v, 4);
-	const char *text = findings_text(sink, "%s", strbuf_text(&b));
-	strbuf_release(&b);
-	return text;
-}
 
 static bool is_judged(const struct state_tensor *t)
 {
@@ -63,7 +54,7 @@ static void run_values(struct audit_case *c, struct findings *sink, struct cover
 		} else if (t->role == TENSOR_WEIGHT && v->largest > ABSURD) {
 			f = finding_add(sink, FINDING_I110,
 				"a value of %s in %s: no training leaves such a weight",
-				number_text(sink, v->largest),
+				rounded_text(sink, v->largest, DIGITS),
 				findings_escaped(sink, slice_of(t->name)));
 			f->severity = SEVERITY_ERROR;
 			f->observed = quantity_real(v->largest);
@@ -96,8 +87,8 @@ static void jump_finding(struct audit_case *c, struct findings *sink, const stru
 {
 	struct finding *f =
 		finding_add(sink, FINDING_I110, "the largest value in %s went from %s to %s",
-			findings_escaped(sink, slice_of(t->name)), number_text(sink, before),
-			number_text(sink, after));
+			findings_escaped(sink, slice_of(t->name)),
+			rounded_text(sink, before, DIGITS), rounded_text(sink, after, DIGITS));
 
 	place_file(sink, f, c->current, t->file);
 	f->place.path = findings_escaped(sink, slice_of(t->name));

@@ -1145,12 +1145,6 @@ static void derive_epoch_length(struct state *s, struct origin derived)
 	state_add_int(s, FACT_STEPS_PER_EPOCH, NO_GROUP, size / total, derived);
 }
 
-static const char *path_end(const char *path)
-{
-	const char *dot = strrchr(path, '.');
-	return dot ? dot + 1 : path;
-}
-
 static bool optimizer_has_step(const struct state *s, double step)
 {
 	for (size_t i = 0; i < s->optimizers.count; i++) {
@@ -1166,7 +1160,7 @@ static bool optimizer_has_step(const struct state *s, double step)
  * `counters`. */
 static unsigned step_rank(const struct state *s, const struct fact *f)
 {
-	const char *name = path_end(f->path);
+	const char *name = path_last_name(f->path);
 	double value = 0;
 
 	/* What the optimizer itself has counted needs no name. */

@@ -249,11 +249,17 @@ const struct fact *state_fact(const struct state *s, enum fact_key key)
 	return NULL;
 }
 
+const char *path_last_name(const char *path)
+{
+	const char *dot = strrchr(path, '.');
+	return dot ? dot + 1 : path;
+}
+
 bool state_step_in_epoch(const struct fact *f)
 {
 	static const char *const names[] = {
 		"step", "steps", "iteration", "current_step", "train_step"};
-	const char *dot = strrchr(f->path, '.'), *name = dot ? dot + 1 : f->path;
+	const char *name = path_last_name(f->path);
 
 	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
 		if (strcmp(name, names[i]) == 0)

@@ -258,6 +258,9 @@ const char *state_fact_text(const struct state *s, enum fact_key key);
  * "global_step". */
 bool state_step_in_epoch(const struct fact *f);
 
+/* The last name of a path inside a file: "step" of "trainer.step". */
+const char *path_last_name(const char *path);
+
 /* The fact of `s` under the same key, rank, group and path as one of another state, or NULL. */
 const struct fact *state_same_fact(const struct state *s, const struct fact *of);
 
