@@ -888,6 +888,9 @@ static void run_schedule(struct audit_case *c, struct findings *sink, struct cov
 		if (skipped)
 			f->severity = SEVERITY_INFO;
 		f->meaning = "the learning rate is not the one that this step should have";
+		f->remedy =
+			"Resume from a checkpoint whose schedule agrees with its step, and restore the "
+			"schedule's state there.";
 	} else if (!known_unit && !moved && !fits && !plateau && at != epoch && at != epoch + 1 &&
 		   at > 0 && !steps_of_its_own(s, step, at)) {
 		struct finding *f = schedule_finding(c, sink, FINDING_T102, at, step,
