@@ -78,6 +78,7 @@ OBJ := $(SRC:src/%.c=$B/%.o)
 CLI_OBJ := $(CLI_SRC:src/%.c=$B/%.o)
 UNIT_OBJ := $(UNIT_SRC:tests/%.c=$B/tests/%.o)
 FUZZ_OBJ := $(FUZZ_SRC:tests/%.c=$B/tests/%.o)
+TABLES_OBJ := $(patsubst tools/tables/%.c,$B/tools/tables/%.o,$(wildcard tools/tables/*.c))
 FUZZERS := $(FUZZ_TARGETS:%=$B/fuzz/%)
 REPLAY := $B/fuzz-replay
 
@@ -126,7 +127,17 @@ $B/tests/%.o: tests/%.c $(STAMP)
 	$(Q)$(CC) $(ALL_CFLAGS) -Wno-missing-prototypes $(shell $(PKG_CONFIG) --cflags $(TEST_PACKAGES)) \
 		-Iinclude -Isrc -Itests -MMD -MP -c -o $@ $<
 
--include $(OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(UNIT_OBJ:.o=.d) $(FUZZ_OBJ:.o=.d) $B/tests/fuzz/replay.d $B/tests/fuzz/entry.d
+# What prints the tables for the manual and the completion: a program of the developers', made from the tool's files.
+$B/tools/%.o: tools/%.c $(STAMP)
+	@mkdir -p $(@D)
+	$(call say,CC,$<)
+	$(Q)$(CC) $(ALL_CFLAGS) -Iinclude -Isrc -MMD -MP -c -o $@ $<
+
+$B/tables: $(TABLES_OBJ) $(filter-out $B/cli/main.o,$(CLI_OBJ)) $B/libreprise.a
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $B/libreprise.a $(LIBS)
+
+-include $(TABLES_OBJ:.o=.d) $(OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(UNIT_OBJ:.o=.d) $(FUZZ_OBJ:.o=.d) $B/tests/fuzz/replay.d $B/tests/fuzz/entry.d
 
 # Tests ------------------------------------------------------------------------------------------
 
@@ -167,10 +178,11 @@ fuzz: ## fuzz the target FUZZ=pickle for FUZZ_SECONDS=60 (needs clang)
 		build/fuzz/learned/$(FUZZ) tests/fuzz/corpus/$(FUZZ)
 
 .PHONY: check check-unit check-cli check-fixtures check-fuzz check-readme check-library
-check: check-unit check-fuzz check-fixtures check-cli check-readme check-library ## run all tests that need only Debian packages
+check: check-unit check-fuzz check-fixtures check-cli check-man check-library ## run all tests that need only Debian packages
 
-check-readme: $B/reprise ## hold the README's examples against what the tool says
-	$(Q)REPRISE=$B/reprise tools/readme-examples --check && mandoc -Tlint -Wwarning man/*.[0-9]
+check-man: $B/reprise $B/tables ## hold manual, README and completion against what the tool says
+	$(Q)BUILD=$B tools/documents --check
+	$(Q)tests/manual.py $B
 
 check-library: $B/libreprise.so.$(VERSION) ## hold what the library exports against its header and map
 	$(Q)tests/library.sh $B/libreprise.so.$(VERSION) "$(CC)"
@@ -199,6 +211,10 @@ $(BENCHES): $B/bench/%: bench/%.c $B/libreprise.a
 .PHONY: bench
 bench: $B/bench/pickle $B/bench/rng $B/reprise ## measure speeds as ratios to what one would run instead (PYTHON=… with torch)
 	$(Q)bench/run.sh $B $(BENCH)
+
+.PHONY: documents
+documents: $B/reprise $B/tables ## put into manual, README, schema and completion what the tool says
+	$(Q)BUILD=$B tools/documents
 
 .PHONY: clean
 clean: ## remove what was built
