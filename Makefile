@@ -24,7 +24,7 @@ B := build/$(MODE)
 
 # The arrows of the house: a folder sees the folders on its left and no others. Each folder is compiled
 # against a folder of links to what it may include, so that a wrong arrow does not compile.
-FOLDERS := base finding value container rng state profile audit report api cli
+FOLDERS := base finding value container rng state profile ledger audit report api cli
 SEES_base := base
 SEES_finding := $(SEES_base) finding
 SEES_value := $(SEES_finding) value
@@ -32,7 +32,8 @@ SEES_container := $(SEES_value) container
 SEES_rng := base rng
 SEES_state := $(SEES_container) rng state
 SEES_profile := $(SEES_state) profile
-SEES_audit := $(SEES_profile) audit
+SEES_ledger := $(SEES_profile) ledger
+SEES_audit := $(SEES_ledger) audit
 SEES_report := $(SEES_audit) report
 SEES_api := $(SEES_report) api
 SEES_cli := $(SEES_api) cli
