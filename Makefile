@@ -56,7 +56,9 @@ MODE_FLAGS_cov := -O0 -g --coverage
 MODE_FLAGS_fuzz := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
 MODE_FLAGS_werror := -O2 -g -Werror
 MODE_FLAGS_clang := -O2 -g -Werror
+MODE_FLAGS_portable := -O2
 MODE_LDFLAGS_fuzz := -fsanitize=address,undefined
+MODE_LDFLAGS_portable := -static-pie -s
 ifneq ($(filter $(MODE),fuzz clang),)
 CC := clang
 endif
@@ -207,6 +209,15 @@ check-library: $B/libreprise.so.$(VERSION) ## hold what the library exports agai
 check-install: all ## install into an empty folder, use what is there, uninstall
 	$(Q)tests/install.sh "$(MAKE)" "$(MODE)" "$(PREFIX)" "$(CC) $(filter -fsanitize=% --coverage,$(MODE_FLAGS_$(MODE)))"
 
+.PHONY: portable check-portable
+PORTABLE := build/portable/reprise
+portable: ## build the tool without any need of a library: copy it to any Linux machine of this kind
+	$(Q)$(MAKE) --no-print-directory MODE=portable $(PORTABLE)
+	@ls -l $(PORTABLE)
+
+check-portable: portable $B/reprise ## run it in a folder with nothing else, with the system calls of Linux 4.18 (as root)
+	$(Q)tests/portable/check.sh "$(CC)" $(PORTABLE) $B/reprise
+
 .PHONY: check-other-release
 check-other-release: ## run the tests on the other Debian release, in a chroot (as root)
 	$(Q)+tests/other-release.sh
@@ -252,6 +263,9 @@ INSTALLED = \
 	755:$B/libreprise.so.$(VERSION):$(libdir)/libreprise.so.$(VERSION) \
 	link:libreprise.so.$(VERSION):$(libdir)/libreprise.so.$(SOMAJOR) \
 	link:libreprise.so.$(SOMAJOR):$(libdir)/libreprise.so \
+	755:$(RECORD_SO):$(libdir)/libreprise-record.so.$(VERSION) \
+	link:libreprise-record.so.$(VERSION):$(libdir)/libreprise-record.so.$(SOMAJOR) \
+	link:libreprise-record.so.$(SOMAJOR):$(libdir)/libreprise-record.so \
 	644:$B/reprise.pc:$(libdir)/pkgconfig/reprise.pc \
 	$(foreach h,$(wildcard include/*.h),644:$h:$(includedir)/$(notdir $h)) \
 	$(foreach p,$(wildcard man/*.[0-9]),644:$p:$(mandir)/man$(patsubst .%,%,$(suffix $p))/$(notdir $p)) \
