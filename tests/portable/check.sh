@@ -12,9 +12,9 @@ if [ -z "${REPRISE_PORTABLE_ROOT-}" ]; then
 	# A mount namespace of its own, which ends with this script; without root also a user namespace.
 	work=$(mktemp -d)
 	trap 'rm -rf --one-file-system "$work"' EXIT
-	as=()
-	[ "$(id -u)" -eq 0 ] || as=(--user --map-root-user)
-	REPRISE_PORTABLE_ROOT=$work unshare "${as[@]}" --mount --propagation private "$0" "$@"
+	as=() user=--userspec=65534:65534
+	[ "$(id -u)" -eq 0 ] || as=(--user --map-root-user) user=
+	REPRISE_PORTABLE_ROOT=$work REPRISE_PORTABLE_USER=$user unshare "${as[@]}" --mount --propagation private "$0" "$@"
 	exit
 fi
 root=$REPRISE_PORTABLE_ROOT
@@ -39,7 +39,7 @@ count=0
 compare() {
 	local wanted=0 came=0
 	(cd "$root" && env -i "$reprise" "$@" >"$root/wanted" 2>&1) || wanted=$?
-	env -i "$(command -v chroot)" --userspec=65534:65534 "$root" /old_kernel /reprise "$@" >"$root/came" 2>&1 || came=$?
+	env -i "$(command -v chroot)" ${REPRISE_PORTABLE_USER:+"$REPRISE_PORTABLE_USER"} "$root" /old_kernel /reprise "$@" >"$root/came" 2>&1 || came=$?
 	if [ "$wanted" != "$came" ] || ! diff -u "$root/wanted" "$root/came"; then
 		echo "reprise $*: exit status $wanted here, $came there" >&2
 		exit 1
