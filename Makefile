@@ -197,7 +197,7 @@ fuzz: ## fuzz the target FUZZ=pickle for FUZZ_SECONDS=60 (needs clang)
 		build/fuzz/learned/$(FUZZ) tests/fuzz/corpus/$(FUZZ)
 
 .PHONY: check check-unit check-cli check-fixtures check-fuzz check-readme check-library
-check: check-unit check-fuzz check-fixtures check-cli check-man check-library check-install ## run all tests that need only Debian packages
+check: check-unit check-fuzz check-fixtures check-cli check-man check-completion check-library check-install ## run all tests that need only Debian packages
 
 check-man: $B/reprise $B/tables ## hold manual, README and completion against what the tool says
 	$(Q)BUILD=$B tools/documents --check
@@ -205,6 +205,9 @@ check-man: $B/reprise $B/tables ## hold manual, README and completion against wh
 
 check-library: $B/libreprise.so.$(VERSION) ## hold what the library exports against its header and map
 	$(Q)tests/library.sh $B/libreprise.so.$(VERSION) "$(CC)"
+
+check-completion: ## complete command lines in bash
+	$(Q)tests/completion.py
 
 check-install: all ## install into an empty folder, use what is there, uninstall
 	$(Q)tests/install.sh "$(MAKE)" "$(MODE)" "$(PREFIX)" "$(CC) $(filter -fsanitize=% --coverage,$(MODE_FLAGS_$(MODE)))"
