@@ -16,6 +16,7 @@ else
 MODE ?= release
 V ?= 0
 PREFIX ?= /usr/local
+libexecdir ?= $(PREFIX)/libexec
 DESTDIR ?=
 VERSION := $(shell sed -n 's/^.define RP_VERSION "\(.*\)"/\1/p' include/reprise.h)
 SOMAJOR := $(firstword $(subst ., ,$(VERSION)))
@@ -24,22 +25,28 @@ B := build/$(MODE)
 
 # The arrows of the house: a folder sees the folders on its left and no others. Each folder is compiled
 # against a folder of links to what it may include, so that a wrong arrow does not compile.
-FOLDERS := base finding value container rng state profile ledger audit report api cli
+FOLDERS := base finding value container rng store state profile ledger audit report api cli
 SEES_base := base
 SEES_finding := $(SEES_base) finding
 SEES_value := $(SEES_finding) value
 SEES_container := $(SEES_value) container
 SEES_rng := base rng
-SEES_state := $(SEES_container) rng state
+SEES_store := base store
+SEES_state := $(SEES_container) rng store state
 SEES_profile := $(SEES_state) profile
 SEES_ledger := $(SEES_profile) ledger
 SEES_audit := $(SEES_ledger) audit
 SEES_report := $(SEES_audit) report
 SEES_api := $(SEES_report) api
 SEES_cli := $(SEES_api) cli
+# The helper executable stands apart: it alone sees HDF5, and nothing sees it.
+SEES_h5 := base store h5
+
+# Where an installed tool finds the helper executable, when it does not stand beside its prefix.
+DEFINES_store := -DREPRISE_LIBEXEC='"$(libexecdir)/reprise"'
 
 # Flags. CFLAGS and LDFLAGS are the user's and come last.
-PACKAGES := libxxhash libdeflate
+PACKAGES := libxxhash libdeflate libcrypto
 WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wundef -Wvla -Wformat=2 -Wcast-qual \
 	-Wwrite-strings -Wstrict-prototypes -Wmissing-prototypes -Wnull-dereference
 MODE_FLAGS_release := -O2 -g
@@ -60,6 +67,10 @@ ALL_LDFLAGS = -pthread $(filter -fsanitize=% --coverage,$(MODE_FLAGS_$(MODE):-fs
 	$(MODE_LDFLAGS_$(MODE)) $(LDFLAGS)
 LIBS = $(shell $(PKG_CONFIG) --libs $(PACKAGES)) -lm
 TEST_PACKAGES := check jansson
+# Debian has several builds of HDF5 side by side; elsewhere there is one.
+HDF5_PACKAGE = $(shell $(PKG_CONFIG) --exists hdf5-serial && echo hdf5-serial || echo hdf5)
+H5_PACKAGES = $(HDF5_PACKAGE) libseccomp
+DEFINES_h5 = $(shell $(PKG_CONFIG) --cflags $(H5_PACKAGES))
 
 ifeq ($(V),0)
 Q := @
@@ -71,22 +82,28 @@ endif
 
 SRC := $(foreach f,$(filter-out cli,$(FOLDERS)),$(wildcard src/$f/*.c))
 CLI_SRC := $(wildcard src/cli/*.c)
+H5_SRC := $(wildcard src/h5/*.c)
 UNIT_SRC := $(wildcard tests/unit/*.c tests/support/*.c)
 FUZZ_SRC := $(filter-out tests/fuzz/replay.c tests/fuzz/entry.c,$(wildcard tests/fuzz/*.c))
 FUZZ_TARGETS := $(shell sed -n 's/^TARGET(\(.*\))$$/\1/p' tests/fuzz/targets.def)
 OBJ := $(SRC:src/%.c=$B/%.o)
 CLI_OBJ := $(CLI_SRC:src/%.c=$B/%.o)
+H5_OBJ := $(H5_SRC:src/%.c=$B/%.o)
 UNIT_OBJ := $(UNIT_SRC:tests/%.c=$B/tests/%.o)
 FUZZ_OBJ := $(FUZZ_SRC:tests/%.c=$B/tests/%.o)
 FUZZERS := $(FUZZ_TARGETS:%=$B/fuzz/%)
 REPLAY := $B/fuzz-replay
 
 .PHONY: all
-all: $B/reprise $B/libreprise.a $B/libreprise.so.$(VERSION) ## build the tool and both libraries
+all: $B/reprise $B/reprise-h5 $B/libreprise.a $B/libreprise.so.$(VERSION) ## build the tool, its helper and both libraries
 
 $B/reprise: $(CLI_OBJ) $B/libreprise.a
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $(CLI_OBJ) $B/libreprise.a $(LIBS)
+
+$B/reprise-h5: $(H5_OBJ)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $(H5_OBJ) $(shell $(PKG_CONFIG) --libs $(H5_PACKAGES))
 
 $B/libreprise.a: $(OBJ)
 	$(call say,AR,$@)
@@ -99,7 +116,7 @@ $B/libreprise.so.$(VERSION): $(OBJ) src/api/libreprise.map
 
 # Rebuild exactly when the compiler or a flag changed.
 STAMP := $B/flags
-FLAGS_NOW := $(CC) $(ALL_CFLAGS) | $(ALL_LDFLAGS)
+FLAGS_NOW := $(CC) $(ALL_CFLAGS) | $(ALL_LDFLAGS) | $(libexecdir)
 ifneq ($(shell cat $(STAMP) 2>/dev/null),$(FLAGS_NOW))
 .PHONY: $(STAMP)
 endif
@@ -116,9 +133,9 @@ build/arrows/$(1): Makefile
 $B/$(1)/%.o: src/$(1)/%.c $(STAMP) | build/arrows/$(1)
 	@mkdir -p $$(@D)
 	$$(call say,CC,$$<)
-	$$(Q)$$(CC) $$(ALL_CFLAGS) -Iinclude -Ibuild/arrows/$(1) -MMD -MP -c -o $$@ $$<
+	$$(Q)$$(CC) $$(ALL_CFLAGS) $$(DEFINES_$(1)) -Iinclude -Ibuild/arrows/$(1) -MMD -MP -c -o $$@ $$<
 endef
-$(foreach f,$(FOLDERS),$(eval $(call arrows,$f)))
+$(foreach f,$(FOLDERS) h5,$(eval $(call arrows,$f)))
 
 $B/tests/%.o: tests/%.c $(STAMP)
 	@mkdir -p $(@D)
@@ -126,7 +143,7 @@ $B/tests/%.o: tests/%.c $(STAMP)
 	$(Q)$(CC) $(ALL_CFLAGS) -Wno-missing-prototypes $(shell $(PKG_CONFIG) --cflags $(TEST_PACKAGES)) \
 		-Iinclude -Isrc -Itests -MMD -MP -c -o $@ $<
 
--include $(OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(UNIT_OBJ:.o=.d) $(FUZZ_OBJ:.o=.d) $B/tests/fuzz/replay.d $B/tests/fuzz/entry.d
+-include $(OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(H5_OBJ:.o=.d) $(UNIT_OBJ:.o=.d) $(FUZZ_OBJ:.o=.d) $B/tests/fuzz/replay.d $B/tests/fuzz/entry.d
 
 # Tests ------------------------------------------------------------------------------------------
 
@@ -213,6 +230,8 @@ install: all ## install below $(DESTDIR)$(PREFIX)
 	install -m 755 examples/*.sh $(DESTDIR)$(PREFIX)/share/reprise/examples/
 	install -m 644 man/reprise-findings.7 $(DESTDIR)$(PREFIX)/share/man/man7/
 	install -m 755 $B/reprise $(DESTDIR)$(PREFIX)/bin/reprise
+	install -d $(DESTDIR)$(libexecdir)/reprise
+	install -m 755 $B/reprise-h5 $(DESTDIR)$(libexecdir)/reprise/reprise-h5
 	install -m 644 $B/libreprise.a $(DESTDIR)$(PREFIX)/lib/libreprise.a
 	install -m 755 $B/libreprise.so.$(VERSION) $(DESTDIR)$(PREFIX)/lib/libreprise.so.$(VERSION)
 	ln -sf libreprise.so.$(VERSION) $(DESTDIR)$(PREFIX)/lib/libreprise.so.$(SOMAJOR)
@@ -221,6 +240,7 @@ install: all ## install below $(DESTDIR)$(PREFIX)
 
 uninstall: ## remove what install installed
 	rm -f $(DESTDIR)$(PREFIX)/bin/reprise $(DESTDIR)$(PREFIX)/include/reprise.h
+	rm -rf $(DESTDIR)$(libexecdir)/reprise
 	rm -f $(DESTDIR)$(PREFIX)/lib/libreprise.a $(DESTDIR)$(PREFIX)/lib/libreprise.so*
 	rm -f $(DESTDIR)$(PREFIX)/share/man/man7/reprise-findings.7
 	rm -rf $(DESTDIR)$(PREFIX)/share/reprise
