@@ -9,7 +9,7 @@
  *   names                         sets of names
  *   size, cursor, source          arithmetic on sizes, bytes in hand, bytes in a file
  *   error                         "we could not look"
- *   ini, replace                  a strict INI reader; writing a whole file or none
+ *   ini, replace, deadline        a strict INI reader; writing a whole file or none; when to stop
  *   limits, limits.def            what a hostile file can make us do at the most
  *   text                          escaping, units, numbers, nearest words, natural order
  * finding/    finding, findings.def, verdicts.def: problems with a stable code, and what they amount to
