@@ -149,9 +149,6 @@ $B/tests/%.o: tests/%.c $(STAMP)
 	$(Q)$(CC) $(ALL_CFLAGS) -Wno-missing-prototypes $(shell $(PKG_CONFIG) --cflags $(TEST_PACKAGES)) \
 		-Iinclude -Isrc -Itests -MMD -MP -c -o $@ $<
 
-<<<<<<< HEAD
--include $(OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(H5_OBJ:.o=.d) $(UNIT_OBJ:.o=.d) $(FUZZ_OBJ:.o=.d) $B/tests/fuzz/replay.d $B/tests/fuzz/entry.d
-=======
 # What prints the tables for the manual and the completion: a program of the developers', made from the tool's files.
 $B/tools/%.o: tools/%.c $(STAMP)
 	@mkdir -p $(@D)
@@ -162,8 +159,7 @@ $B/tables: $(TABLES_OBJ) $(filter-out $B/cli/main.o,$(CLI_OBJ)) $B/libreprise.a
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $B/libreprise.a $(LIBS)
 
--include $(TABLES_OBJ:.o=.d) $(OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(UNIT_OBJ:.o=.d) $(FUZZ_OBJ:.o=.d) $B/tests/fuzz/replay.d $B/tests/fuzz/entry.d
->>>>>>> main
+-include $(TABLES_OBJ:.o=.d) $(OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(H5_OBJ:.o=.d) $(UNIT_OBJ:.o=.d) $(FUZZ_OBJ:.o=.d) $B/tests/fuzz/replay.d $B/tests/fuzz/entry.d
 
 # Tests ------------------------------------------------------------------------------------------
 
@@ -253,6 +249,7 @@ clean: ## remove what was built
 API := $(filter rp_%,$(subst ;, ,$(file <src/api/libreprise.map)))
 INSTALLED = \
 	755:$B/reprise:$(bindir)/reprise \
+	755:$B/reprise-h5:$(libexecdir)/reprise/reprise-h5 \
 	644:$B/libreprise.a:$(libdir)/libreprise.a \
 	755:$B/libreprise.so.$(VERSION):$(libdir)/libreprise.so.$(VERSION) \
 	link:libreprise.so.$(VERSION):$(libdir)/libreprise.so.$(SOMAJOR) \
@@ -266,7 +263,7 @@ INSTALLED = \
 	$(foreach e,$(wildcard examples/*.sh),755:$e:$(datadir)/reprise/examples/$(notdir $e)) \
 	$(foreach e,$(wildcard examples/*.ini),644:$e:$(datadir)/reprise/examples/$(notdir $e))
 # Folders that are ours alone, to be removed with what is in them; innermost first.
-INSTALLED_FOLDERS = $(datadir)/reprise/examples $(datadir)/reprise
+INSTALLED_FOLDERS = $(datadir)/reprise/examples $(datadir)/reprise $(libexecdir)/reprise
 
 # No prefix but the one it is installed below; what pkg-config says of ours is for programs that link it.
 .PHONY: $B/reprise.pc
@@ -279,30 +276,6 @@ $B/reprise.pc: Makefile
 		'Libs: -L$${libdir} -lreprise' 'Libs.private: -lm -pthread' >$@
 
 .PHONY: install uninstall
-<<<<<<< HEAD
-install: all ## install below $(DESTDIR)$(PREFIX)
-	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib $(DESTDIR)$(PREFIX)/include
-	install -d $(DESTDIR)$(PREFIX)/share/reprise $(DESTDIR)$(PREFIX)/share/man/man7
-	install -m 644 share/reprise-1.schema.json $(DESTDIR)$(PREFIX)/share/reprise/
-	install -d $(DESTDIR)$(PREFIX)/share/reprise/examples
-	install -m 755 examples/*.sh $(DESTDIR)$(PREFIX)/share/reprise/examples/
-	install -m 644 man/reprise-findings.7 $(DESTDIR)$(PREFIX)/share/man/man7/
-	install -m 755 $B/reprise $(DESTDIR)$(PREFIX)/bin/reprise
-	install -d $(DESTDIR)$(libexecdir)/reprise
-	install -m 755 $B/reprise-h5 $(DESTDIR)$(libexecdir)/reprise/reprise-h5
-	install -m 644 $B/libreprise.a $(DESTDIR)$(PREFIX)/lib/libreprise.a
-	install -m 755 $B/libreprise.so.$(VERSION) $(DESTDIR)$(PREFIX)/lib/libreprise.so.$(VERSION)
-	ln -sf libreprise.so.$(VERSION) $(DESTDIR)$(PREFIX)/lib/libreprise.so.$(SOMAJOR)
-	ln -sf libreprise.so.$(SOMAJOR) $(DESTDIR)$(PREFIX)/lib/libreprise.so
-	install -m 644 include/reprise.h $(DESTDIR)$(PREFIX)/include/reprise.h
-
-uninstall: ## remove what install installed
-	rm -f $(DESTDIR)$(PREFIX)/bin/reprise $(DESTDIR)$(PREFIX)/include/reprise.h
-	rm -rf $(DESTDIR)$(libexecdir)/reprise
-	rm -f $(DESTDIR)$(PREFIX)/lib/libreprise.a $(DESTDIR)$(PREFIX)/lib/libreprise.so*
-	rm -f $(DESTDIR)$(PREFIX)/share/man/man7/reprise-findings.7
-	rm -rf $(DESTDIR)$(PREFIX)/share/reprise
-=======
 install: all $B/reprise.pc ## install below $(DESTDIR)$(PREFIX)
 	$(Q)set -e; for row in $(INSTALLED); do \
 		mode=$${row%%:*} to=$${row##*:} file=$${row#*:}; file=$${file%:*}; \
@@ -316,7 +289,6 @@ install: all $B/reprise.pc ## install below $(DESTDIR)$(PREFIX)
 uninstall: ## remove what install installed
 	$(Q)for row in $(INSTALLED); do rm -f "$(DESTDIR)$${row##*:}"; done
 	$(Q)for folder in $(INSTALLED_FOLDERS); do rmdir "$(DESTDIR)$$folder" 2>/dev/null || :; done
->>>>>>> main
 
 .PHONY: help
 help: ## list the targets
