@@ -18,9 +18,10 @@
 #define ANSWER_SECONDS 20u
 #define CPU_SECONDS 60u     /* of its whole life, and one more for each so many bytes: */
 #define CPU_BYTES 20000000u /* what it reads or writes in a second at the very least */
-#define MEMORY_BASE ((uint64_t)512 << 20) /* addresses that its libraries and HDF5's caches take   \
-					   */
-#define FIRST_FREE 10                     /* descriptors below are the helper's own */
+#define MEMORY_BASE                                                                                \
+	((uint64_t)512 << 20) /* addresses that its libraries and HDF5's caches take               \
+			       */
+#define FIRST_FREE 10         /* descriptors below are the helper's own */
 #define HELPER_NAME "reprise-h5"
 #define TEXT_SHOWN 120
 

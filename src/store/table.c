@@ -55,7 +55,8 @@ static size_t stored_bytes(const struct table_column *c)
 }
 
 /* One value of a row as it stands in the file. */
-static void gather(struct pool *pool, const struct table_column *c, const uint8_t *row, uint8_t *out)
+static void gather(
+	struct pool *pool, const struct table_column *c, const uint8_t *row, uint8_t *out)
 {
 	const uint8_t *member = row + c->offset;
 	const char *text;
@@ -154,7 +155,8 @@ struct reading {
 	uint64_t left;      /* bytes that may still be taken */
 	const char **texts; /* by number */
 	size_t text_count;
-	uint32_t **values; /* of each enumeration: ours for the file's, TABLE_NONE: not known here */
+	uint32_t *
+		*values; /* of each enumeration: ours for the file's, TABLE_NONE: not known here */
 	size_t *value_counts;
 };
 
@@ -203,8 +205,8 @@ static void *read_whole(struct reading *r, const char *path, enum column_type ty
 }
 
 /* Cut the bytes at the ends, which must go up and end where the bytes do. */
-static int cut_texts(struct reading *r, const uint64_t *ends, const char *bytes, size_t n,
-	struct error *e)
+static int cut_texts(
+	struct reading *r, const uint64_t *ends, const char *bytes, size_t n, struct error *e)
 {
 	uint64_t start = 0;
 
@@ -270,7 +272,8 @@ static int scatter_name(const struct reading *r, const struct table_column *c, c
 	uint32_t mine = r->values[c->of][value];
 	if (mine == TABLE_NONE)
 		return fail(e, RP_E_UNSUPPORTED, ERROR_NO_OFFSET,
-			"%s: a value that this reprise does not know: a newer one wrote it", c->path);
+			"%s: a value that this reprise does not know: a newer one wrote it",
+			c->path);
 	if (c->type == COLUMN_U8)
 		*member = (uint8_t)mine;
 	else

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tables of C structs in files of columns: a schema says which member is which column, and writing and
- * reading are one loop over it. What the numbers of a file mean beyond themselves is checked here, as
- * the file is read: texts, names of enumerations, rows of other tables.
+ * Tables of C structs in files of columns: a schema says which member is which column, and writing
+ * and reading are one loop over it. What the numbers of a file mean beyond themselves is checked
+ * here, as the file is read: texts, names of enumerations, rows of other tables.
  *
- *    /strings/ends u64[n], /strings/bytes u8: text i ends before byte ends[i] and begins where the one
- *    before it ends; the first is empty. A column of texts is u32, their numbers; TABLE_NONE: none.
- *    /names/<enumeration> u32: the texts by which value i is known, so that a reader whose values are
- *    numbered otherwise finds its own.
- *    Other columns of a table: /<table>/<column>.
+ *    /strings/ends u64[n], /strings/bytes u8: text i ends before byte ends[i] and begins where the
+ * one before it ends; the first is empty. A column of texts is u32, their numbers; TABLE_NONE:
+ * none. /names/<enumeration> u32: the texts by which value i is known, so that a reader whose
+ * values are numbered otherwise finds its own. Other columns of a table: /<table>/<column>.
  */
 #ifndef STORE_TABLE_H
 #define STORE_TABLE_H
@@ -29,7 +28,7 @@ enum table_role {
 struct table_column {
 	const char *path; /* in the file: "/tensors/name" */
 	uint8_t table, type, role, of;
-	uint32_t width; /* more than 1: an array member, of numbers */
+	uint32_t width;      /* more than 1: an array member, of numbers */
 	size_t offset, size; /* of the member */
 };
 
@@ -59,8 +58,8 @@ void tables_write(
 	struct store_writer *w, const struct table_schema *schema, const struct table *tables);
 
 /*
- * Read all tables. Rows are the caller's, to be released; texts are in the arena. Everything together
- * takes no more than `memory` bytes. `tables` is empty after an error.
+ * Read all tables. Rows are the caller's, to be released; texts are in the arena. Everything
+ * together takes no more than `memory` bytes. `tables` is empty after an error.
  */
 int tables_read(struct store_reader *r, const struct table_schema *schema, struct table *tables,
 	struct arena *texts, uint64_t memory, struct error *e);
