@@ -49,6 +49,7 @@ SEES_h5 := base store h5
 
 # Where an installed tool finds the helper executable, when it does not stand beside its prefix.
 DEFINES_store := -DREPRISE_LIBEXEC='"$(libexecdir)/reprise"'
+SEES_recorder := base recorder
 
 # Flags. CFLAGS and LDFLAGS are the user's and come last.
 PACKAGES := libxxhash libdeflate libcrypto
@@ -89,19 +90,23 @@ SRC := $(foreach f,$(filter-out cli,$(FOLDERS)),$(wildcard src/$f/*.c))
 CLI_SRC := $(wildcard src/cli/*.c)
 H5_SRC := $(wildcard src/h5/*.c)
 UNIT_SRC := $(wildcard tests/unit/*.c tests/support/*.c)
+RECORD_SRC := $(wildcard src/recorder/*.c)
 FUZZ_SRC := $(filter-out tests/fuzz/replay.c tests/fuzz/entry.c,$(wildcard tests/fuzz/*.c))
 FUZZ_TARGETS := $(shell sed -n 's/^TARGET(\(.*\))$$/\1/p' tests/fuzz/targets.def)
 OBJ := $(SRC:src/%.c=$B/%.o)
 CLI_OBJ := $(CLI_SRC:src/%.c=$B/%.o)
 H5_OBJ := $(H5_SRC:src/%.c=$B/%.o)
 UNIT_OBJ := $(UNIT_SRC:tests/%.c=$B/tests/%.o)
+RECORD_OBJ := $(RECORD_SRC:src/%.c=$B/%.o)
 FUZZ_OBJ := $(FUZZ_SRC:tests/%.c=$B/tests/%.o)
 TABLES_OBJ := $(patsubst tools/tables/%.c,$B/tools/tables/%.o,$(wildcard tools/tables/*.c))
 FUZZERS := $(FUZZ_TARGETS:%=$B/fuzz/%)
 REPLAY := $B/fuzz-replay
 
 .PHONY: all
-all: $B/reprise $B/reprise-h5 $B/libreprise.a $B/libreprise.so.$(VERSION) ## build the tool, its helper and both libraries
+RECORD_SO := $B/libreprise-record.so.$(VERSION)
+
+all: $B/reprise $B/reprise-h5 $B/libreprise.a $B/libreprise.so.$(VERSION) $(RECORD_SO) ## build the tool, its helper, the libraries and the recorder
 
 $B/reprise: $(CLI_OBJ) $B/libreprise.a
 	$(call say,LINK,$@)
@@ -119,6 +124,13 @@ $B/libreprise.so.$(VERSION): $(OBJ) src/api/libreprise.map
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(ALL_CFLAGS) -shared $(ALL_LDFLAGS) -Wl,-soname,libreprise.so.$(SOMAJOR) \
 		-Wl,--version-script=src/api/libreprise.map -o $@ $(OBJ) $(LIBS)
+
+# Loaded into training processes: libc alone (XXH3 is compiled in).
+$(RECORD_SO): $(RECORD_OBJ)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(ALL_CFLAGS) -shared $(ALL_LDFLAGS) -Wl,-soname,libreprise-record.so.$(SOMAJOR) \
+		-Wl,-z,defs -o $@ $(RECORD_OBJ)
+	$(Q)ln -sf $(@F) $B/libreprise-record.so
 
 # Rebuild exactly when the compiler or a flag changed.
 STAMP := $B/flags
@@ -141,7 +153,7 @@ $B/$(1)/%.o: src/$(1)/%.c $(STAMP) | build/arrows/$(1)
 	$$(call say,CC,$$<)
 	$$(Q)$$(CC) $$(ALL_CFLAGS) $$(DEFINES_$(1)) -Iinclude -Ibuild/arrows/$(1) -MMD -MP -c -o $$@ $$<
 endef
-$(foreach f,$(FOLDERS) h5,$(eval $(call arrows,$f)))
+$(foreach f,$(FOLDERS) h5 recorder,$(eval $(call arrows,$f)))
 
 $B/tests/%.o: tests/%.c $(STAMP)
 	@mkdir -p $(@D)
@@ -159,13 +171,13 @@ $B/tables: $(TABLES_OBJ) $(filter-out $B/cli/main.o,$(CLI_OBJ)) $B/libreprise.a
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $B/libreprise.a $(LIBS)
 
--include $(TABLES_OBJ:.o=.d) $(OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(H5_OBJ:.o=.d) $(UNIT_OBJ:.o=.d) $(FUZZ_OBJ:.o=.d) $B/tests/fuzz/replay.d $B/tests/fuzz/entry.d
+-include $(TABLES_OBJ:.o=.d) $(OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(H5_OBJ:.o=.d) $(RECORD_OBJ:.o=.d) $(UNIT_OBJ:.o=.d) $(FUZZ_OBJ:.o=.d) $B/tests/fuzz/replay.d $B/tests/fuzz/entry.d
 
 # Tests ------------------------------------------------------------------------------------------
 
-$B/unit: $(UNIT_OBJ) $B/libreprise.a
+$B/unit: $(UNIT_OBJ) $(RECORD_OBJ) $B/libreprise.a
 	$(call say,LINK,$@)
-	$(Q)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $(UNIT_OBJ) $B/libreprise.a \
+	$(Q)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $(UNIT_OBJ) $(RECORD_OBJ) $B/libreprise.a \
 		$(shell $(PKG_CONFIG) --libs $(TEST_PACKAGES)) $(LIBS)
 
 $(REPLAY): $B/tests/fuzz/replay.o $(FUZZ_OBJ) $B/libreprise.a
