@@ -108,7 +108,8 @@ RECORD_SO := $B/libreprise-record.so.$(VERSION)
 
 all: $B/reprise $B/reprise-h5 $B/libreprise.a $B/libreprise.so.$(VERSION) $(RECORD_SO) ## build the tool, its helper, the libraries and the recorder
 
-$B/reprise: $(CLI_OBJ) $B/libreprise.a
+# The helper belongs beside the tool, also here.
+$B/reprise: $(CLI_OBJ) $B/libreprise.a | $B/reprise-h5
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $(CLI_OBJ) $B/libreprise.a $(LIBS)
 
@@ -224,7 +225,7 @@ check-library: $B/libreprise.so.$(VERSION) ## hold what the library exports agai
 check-install: all ## install into an empty folder, use what is there, uninstall
 	$(Q)tests/install.sh "$(MAKE)" "$(MODE)" "$(PREFIX)" "$(CC) $(filter -fsanitize=% --coverage,$(MODE_FLAGS_$(MODE)))"
 
-check-unit: $B/unit ## run the unit tests
+check-unit: $B/unit $B/reprise-h5 ## run the unit tests
 	$(Q)$B/unit
 
 check-fuzz: $(REPLAY) ## replay the fuzzing corpus and every past find
