@@ -30,14 +30,14 @@ B := build/$(MODE)
 
 # The arrows of the house: a folder sees the folders on its left and no others. Each folder is compiled
 # against a folder of links to what it may include, so that a wrong arrow does not compile.
-FOLDERS := base finding value container rng store state profile ledger audit report api cli
+FOLDERS := base finding value container rng columns state profile ledger audit report api cli
 SEES_base := base
 SEES_finding := $(SEES_base) finding
 SEES_value := $(SEES_finding) value
 SEES_container := $(SEES_value) container
 SEES_rng := base rng
-SEES_store := base store
-SEES_state := $(SEES_container) rng store state
+SEES_columns := base columns
+SEES_state := $(SEES_container) rng columns state
 SEES_profile := $(SEES_state) profile
 SEES_ledger := $(SEES_profile) ledger
 SEES_audit := $(SEES_ledger) audit
@@ -45,10 +45,10 @@ SEES_report := $(SEES_audit) report
 SEES_api := $(SEES_report) api
 SEES_cli := $(SEES_api) cli
 # The helper executable stands apart: it alone sees HDF5, and nothing sees it.
-SEES_h5 := base store h5
+SEES_h5 := base columns h5
 
 # Where an installed tool finds the helper executable, when it does not stand beside its prefix.
-DEFINES_store := -DREPRISE_LIBEXEC='"$(libexecdir)/reprise"'
+DEFINES_columns := -DREPRISE_LIBEXEC='"$(libexecdir)/reprise"'
 SEES_recorder := base recorder
 
 # Flags. CFLAGS and LDFLAGS are the user's and come last.

@@ -6,7 +6,7 @@
 #include "base/size.h"
 
 #define FILE_NAME "/file" /* never opened; absolute, so that HDF5 does not ask where it stands */
-#define DEFLATE_LEVEL 6  /* noted in the file; what deflates chunks is not HDF5 */
+#define DEFLATE_LEVEL 6   /* noted in the file; what deflates chunks is not HDF5 */
 
 static enum frame_kind failed(struct h5_session *s, const char *why)
 {

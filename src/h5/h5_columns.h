@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Columns and attributes of one HDF5 file, as requests of store/frame.h ask for them. What the file
- * holds beside plain numbers (links out of it, virtual or external data, filters but shuffle and
- * deflate) is refused.
+ * Columns and attributes of one HDF5 file, as requests of columns/frame.h ask for them. What the
+ * file holds beside plain numbers (links out of it, virtual or external data, filters but shuffle
+ * and deflate) is refused.
  */
 #ifndef H5_H5_COLUMNS_H
 #define H5_H5_COLUMNS_H
@@ -13,7 +13,7 @@
 
 #include "base/cursor.h"
 #include "base/slice.h"
-#include "store/frame.h"
+#include "columns/frame.h"
 
 struct h5_session {
 	hid_t access, file, column; /* -1: none */

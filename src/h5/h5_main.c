@@ -2,8 +2,8 @@
 /*
  * reprise-h5: reads and writes HDF5 for reprise, in a process of its own, since one flipped byte
  * can crash or hang libhdf5. It is started by reprise with a socket and one open file, gives up all
- * else before it looks at either, and answers requests (store/frame.h) until the socket closes. It
- * opens no path, prints nothing, and leaves when something is not as it should be.
+ * else before it looks at either, and answers requests (columns/frame.h) until the socket closes.
+ * It opens no path, prints nothing, and leaves when something is not as it should be.
  */
 #include <errno.h>
 #include <hdf5.h>

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "store/table.h"
+#include "columns/table.h"
 
 #define FORMAT "reprise snapshot"
 #define NAME_MAX_BYTES 512u
@@ -14,7 +14,7 @@
 #define ROWS_MAX ((size_t)1 << 28)
 #define DIMS_MAX 64u
 
-static const struct store_kind snapshot_kind = {.name = "snapshot", .major = 1, .minor = 0};
+static const struct colfile_kind snapshot_kind = {.name = "snapshot", .major = 1, .minor = 0};
 
 /* Rows that are not the state's own structs, since those hold pointers to other things than text.
  */
@@ -492,7 +492,7 @@ static void release_made(struct table *t)
 }
 
 static void put_attributes(
-	struct store_writer *w, const struct state *s, const struct snapshot_about *about)
+	struct colfile_writer *w, const struct state *s, const struct snapshot_about *about)
 {
 	const uint32_t version[] = {snapshot_kind.major, snapshot_kind.minor};
 	const uint64_t leaf = LEAF_BYTES;
@@ -500,19 +500,19 @@ static void put_attributes(
 	const char *framework = state_fact_text(s, FACT_FRAMEWORK);
 	const char *framework_version = state_fact_text(s, FACT_FRAMEWORK_VERSION);
 
-	store_put_text(w, "format", SLICE(FORMAT));
-	store_put_numbers(w, "version", COLUMN_U32, version, 2);
-	store_put_text(w, "tool", SLICE("reprise " RP_VERSION));
-	store_put_text(w, "checkpoint", slice_of(about->name));
-	store_put_text(w, "profile", slice_of(s->kind));
-	store_put_text(w, "framework", slice_of(framework));
-	store_put_text(w, "framework_version", slice_of(framework_version));
-	store_put_numbers(w, "single", COLUMN_U8, &flags[0], 1);
-	store_put_numbers(w, "on_cuda", COLUMN_U8, &flags[1], 1);
-	store_put_numbers(w, "bytes_read", COLUMN_U8, &flags[2], 1);
-	store_put_numbers(w, "world", COLUMN_I32, &s->world, 1);
-	store_put_numbers(w, "mtime_ns", COLUMN_I64, &s->mtime_ns, 1);
-	store_put_numbers(w, "leaf_bytes", COLUMN_U64, &leaf, 1);
+	colfile_put_text(w, "format", SLICE(FORMAT));
+	colfile_put_numbers(w, "version", COLUMN_U32, version, 2);
+	colfile_put_text(w, "tool", SLICE("reprise " RP_VERSION));
+	colfile_put_text(w, "checkpoint", slice_of(about->name));
+	colfile_put_text(w, "profile", slice_of(s->kind));
+	colfile_put_text(w, "framework", slice_of(framework));
+	colfile_put_text(w, "framework_version", slice_of(framework_version));
+	colfile_put_numbers(w, "single", COLUMN_U8, &flags[0], 1);
+	colfile_put_numbers(w, "on_cuda", COLUMN_U8, &flags[1], 1);
+	colfile_put_numbers(w, "bytes_read", COLUMN_U8, &flags[2], 1);
+	colfile_put_numbers(w, "world", COLUMN_I32, &s->world, 1);
+	colfile_put_numbers(w, "mtime_ns", COLUMN_I64, &s->mtime_ns, 1);
+	colfile_put_numbers(w, "leaf_bytes", COLUMN_U64, &leaf, 1);
 }
 
 int snapshot_write(const struct state *s, const struct snapshot_about *about, const char *path,
@@ -520,10 +520,10 @@ int snapshot_write(const struct state *s, const struct snapshot_about *about, co
 {
 	struct table tables[TABLE_COUNT] = {{0}};
 	struct arena arena;
-	struct store_writer w;
+	struct colfile_writer w;
 
 	arena_init(&arena, SIZE_MAX);
-	store_create(&w, path, &snapshot_kind, FILE_BYTES_MAX);
+	colfile_create(&w, path, &snapshot_kind, FILE_BYTES_MAX);
 	put_attributes(&w, s, about);
 	if (make_tables(s, about, &arena, tables))
 		tables_write(&w, &schema, tables);
@@ -531,7 +531,7 @@ int snapshot_write(const struct state *s, const struct snapshot_about *about, co
 		fail(&w.error, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for its tables");
 	release_made(tables);
 	arena_release(&arena);
-	return store_finish(&w, e);
+	return colfile_finish(&w, e);
 }
 
 /* Reading -------------------------------------------------------------------------------------- */
@@ -670,11 +670,11 @@ static int take_streams(struct state *s, const struct table *t, struct error *e)
 }
 
 /* Give a table's rows to an array of the state's: they were read as its own structs. */
-#define ADOPT(array, from)                                                                        \
+#define ADOPT(array, from)                                                                         \
 	do {                                                                                       \
-		(array).items = (from)->rows;                                                     \
-		(array).count = (array).capacity = (from)->count;                                 \
-		*(from) = (struct table){0};                                                      \
+		(array).items = (from)->rows;                                                      \
+		(array).count = (array).capacity = (from)->count;                                  \
+		*(from) = (struct table){0};                                                       \
 	} while (0)
 
 static int check_storages(const struct state *s, struct error *e)
@@ -902,11 +902,11 @@ static int take_tables(struct state *s, struct table *t, struct findings *sink, 
 	return s->no_memory ? no_memory(e) : RP_OK;
 }
 
-static int take_flag(struct store_reader *r, const char *name, bool *out, struct error *e)
+static int take_flag(struct colfile_reader *r, const char *name, bool *out, struct error *e)
 {
 	uint8_t flag = 0;
 	bool found;
-	int status = store_get_numbers(r, name, COLUMN_U8, &flag, 1, &found, e);
+	int status = colfile_get_numbers(r, name, COLUMN_U8, &flag, 1, &found, e);
 
 	*out = flag == 1;
 	return status == RP_OK && (!found || flag > 1)
@@ -914,12 +914,12 @@ static int take_flag(struct store_reader *r, const char *name, bool *out, struct
 		       : status;
 }
 
-static int take_name(struct store_reader *r, struct state *s, const char *attribute,
+static int take_name(struct colfile_reader *r, struct state *s, const char *attribute,
 	const char **out, struct error *e)
 {
 	char text[NAME_MAX_BYTES];
 	bool found;
-	int status = store_get_text(r, attribute, text, sizeof text, &found, e);
+	int status = colfile_get_text(r, attribute, text, sizeof text, &found, e);
 
 	if (status == RP_OK && (!found || !*text))
 		return fail(
@@ -928,7 +928,7 @@ static int take_name(struct store_reader *r, struct state *s, const char *attrib
 	return status;
 }
 
-static int take_attributes(struct store_reader *r, struct state *s, struct error *e)
+static int take_attributes(struct colfile_reader *r, struct state *s, struct error *e)
 {
 	uint64_t leaf = 0;
 	bool found;
@@ -943,11 +943,11 @@ static int take_attributes(struct store_reader *r, struct state *s, struct error
 	if (status == RP_OK)
 		status = take_flag(r, "bytes_read", &s->bytes_read, e);
 	if (status == RP_OK)
-		status = store_get_numbers(r, "world", COLUMN_I32, &s->world, 1, &found, e);
+		status = colfile_get_numbers(r, "world", COLUMN_I32, &s->world, 1, &found, e);
 	if (status == RP_OK)
-		status = store_get_numbers(r, "mtime_ns", COLUMN_I64, &s->mtime_ns, 1, &found, e);
+		status = colfile_get_numbers(r, "mtime_ns", COLUMN_I64, &s->mtime_ns, 1, &found, e);
 	if (status == RP_OK)
-		status = store_get_numbers(r, "leaf_bytes", COLUMN_U64, &leaf, 1, &found, e);
+		status = colfile_get_numbers(r, "leaf_bytes", COLUMN_U64, &leaf, 1, &found, e);
 	if (status == RP_OK && leaf != LEAF_BYTES)
 		return wrong(e, "its leaves are of another size than 1 MiB");
 	return status;
@@ -962,8 +962,8 @@ int snapshot_read(struct state *s, int dirfd, const char *path, const char *show
 	const struct limits *limits, struct findings *sink, struct error *e)
 {
 	struct table tables[TABLE_COUNT] = {{0}};
-	struct store_reader r;
-	int status = store_open(&r, dirfd, path, &snapshot_kind, limits->memory, e);
+	struct colfile_reader r;
+	int status = colfile_open(&r, dirfd, path, &snapshot_kind, limits->memory, e);
 
 	if (status < 0)
 		return status;
@@ -972,7 +972,7 @@ int snapshot_read(struct state *s, int dirfd, const char *path, const char *show
 		status = tables_read(&r, &schema, tables, &s->arena, limits->memory, e);
 	if (status == RP_OK)
 		status = source_check(&r.source, e);
-	store_close(&r);
+	colfile_close(&r);
 	if (status == RP_OK)
 		status = take_tables(s, tables, sink, e);
 	tables_release(&schema, tables);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #define _GNU_SOURCE
-#include "store/store.h"
+#include "columns/colfile.h"
 
 #include <libdeflate.h>
 #include <stdlib.h>
@@ -36,12 +36,12 @@ static void swap_if_big(uint8_t *p, size_t n, uint32_t size)
 
 /* Writing -------------------------------------------------------------------------------------- */
 
-static bool ok(const struct store_writer *w)
+static bool ok(const struct colfile_writer *w)
 {
 	return w->error.status == RP_OK;
 }
 
-static void ask(struct store_writer *w, enum frame_kind kind)
+static void ask(struct colfile_writer *w, enum frame_kind kind)
 {
 	struct cursor answer;
 
@@ -49,10 +49,10 @@ static void ask(struct store_writer *w, enum frame_kind kind)
 		helper_ask(&w->helper, kind, FRAME_DONE, &answer, &w->error);
 }
 
-void store_create(
-	struct store_writer *w, const char *path, const struct store_kind *kind, uint64_t most)
+void colfile_create(
+	struct colfile_writer *w, const char *path, const struct colfile_kind *kind, uint64_t most)
 {
-	*w = (struct store_writer){
+	*w = (struct colfile_writer){
 		.file = {.folder = -1, .fd = -1}, .kind = kind, .error = ERROR_INIT};
 	w->helper.socket = -1;
 	if (replacement_open(&w->file, path, &w->error) < 0)
@@ -68,7 +68,7 @@ void store_create(
 	ask(w, FRAME_CREATE);
 }
 
-static void put_attribute(struct store_writer *w, const char *name, enum column_type type,
+static void put_attribute(struct colfile_writer *w, const char *name, enum column_type type,
 	const void *values, uint32_t count)
 {
 	size_t n = (size_t)count * column_type_size(type);
@@ -86,18 +86,18 @@ static void put_attribute(struct store_writer *w, const char *name, enum column_
 	ask(w, FRAME_PUT_ATTRIBUTE);
 }
 
-void store_put_text(struct store_writer *w, const char *name, struct slice text)
+void colfile_put_text(struct colfile_writer *w, const char *name, struct slice text)
 {
 	put_attribute(w, name, COLUMN_TEXT, text.p, (uint32_t)text.n);
 }
 
-void store_put_numbers(struct store_writer *w, const char *name, enum column_type type,
+void colfile_put_numbers(struct colfile_writer *w, const char *name, enum column_type type,
 	const void *values, uint32_t count)
 {
 	put_attribute(w, name, type, values, count);
 }
 
-void store_put_column(struct store_writer *w, const char *path, enum column_type type,
+void colfile_put_column(struct colfile_writer *w, const char *path, enum column_type type,
 	uint32_t width, uint64_t rows)
 {
 	if (!ok(w))
@@ -136,7 +136,7 @@ static void shuffle(const uint8_t *from, uint8_t *to, size_t n, uint32_t size)
 }
 
 /* Hand over a full chunk, shuffled and deflated where that is worth it. The last one is padded. */
-static void put_chunk(struct store_writer *w)
+static void put_chunk(struct colfile_writer *w)
 {
 	size_t n = (size_t)(w->chunk_rows * w->row_bytes);
 	size_t held = (size_t)(w->filled * w->row_bytes);
@@ -154,7 +154,7 @@ static void put_chunk(struct store_writer *w)
 	}
 }
 
-static void put_filled(struct store_writer *w)
+static void put_filled(struct colfile_writer *w)
 {
 	helper_put_u64(&w->helper, w->done);
 	helper_put_u32(&w->helper, (uint32_t)w->filled);
@@ -169,7 +169,7 @@ static void put_filled(struct store_writer *w)
 	w->filled = 0;
 }
 
-void store_put_rows(struct store_writer *w, const void *rows, uint64_t count)
+void colfile_put_rows(struct colfile_writer *w, const void *rows, uint64_t count)
 {
 	const uint8_t *p = rows;
 
@@ -191,7 +191,7 @@ void store_put_rows(struct store_writer *w, const void *rows, uint64_t count)
 }
 
 /* The HDF5 part is whole: put before it what it is and its digest. */
-static void put_userblock(struct store_writer *w)
+static void put_userblock(struct colfile_writer *w)
 {
 	struct userblock u = {.major = w->kind->major, .minor = w->kind->minor};
 	char block[USERBLOCK_BYTES];
@@ -212,7 +212,7 @@ static void put_userblock(struct store_writer *w)
 		fail(&w->error, RP_E_IO, ERROR_NO_OFFSET, "it cannot be written");
 }
 
-int store_finish(struct store_writer *w, struct error *e)
+int colfile_finish(struct colfile_writer *w, struct error *e)
 {
 	if (ok(w) && w->done != w->rows)
 		fail(&w->error, RP_E_INTERNAL, ERROR_NO_OFFSET, "a column was given too few rows");
@@ -235,8 +235,8 @@ int store_finish(struct store_writer *w, struct error *e)
 
 /* Reading -------------------------------------------------------------------------------------- */
 
-int store_open(struct store_reader *r, int dirfd, const char *path, const struct store_kind *kind,
-	uint64_t memory, struct error *e)
+int colfile_open(struct colfile_reader *r, int dirfd, const char *path,
+	const struct colfile_kind *kind, uint64_t memory, struct error *e)
 {
 	struct cursor answer;
 	int status = source_open(&r->source, dirfd, path, e);
@@ -254,18 +254,18 @@ int store_open(struct store_reader *r, int dirfd, const char *path, const struct
 			status = RP_E_FORMAT;
 	}
 	if (status < 0)
-		store_close(r);
+		colfile_close(r);
 	return status < 0 && e ? e->status : status;
 }
 
-void store_close(struct store_reader *r)
+void colfile_close(struct colfile_reader *r)
 {
 	helper_stop(&r->helper);
 	source_close(&r->source);
 }
 
 /* An answer that is no error is ABSENT or has exactly `n` bytes, unless that is SIZE_MAX. */
-static int take_answer(struct store_reader *r, enum frame_kind kind, enum frame_kind expected,
+static int take_answer(struct colfile_reader *r, enum frame_kind kind, enum frame_kind expected,
 	size_t n, struct cursor *answer, bool *found, struct error *e)
 {
 	enum frame_kind said = helper_ask(&r->helper, kind, expected, answer, e);
@@ -282,8 +282,8 @@ static int take_answer(struct store_reader *r, enum frame_kind kind, enum frame_
 	return RP_OK;
 }
 
-int store_get_text(struct store_reader *r, const char *name, char *out, size_t size, bool *found,
-	struct error *e)
+int colfile_get_text(struct colfile_reader *r, const char *name, char *out, size_t size,
+	bool *found, struct error *e)
 {
 	struct cursor answer;
 
@@ -302,8 +302,8 @@ int store_get_text(struct store_reader *r, const char *name, char *out, size_t s
 	return status;
 }
 
-int store_get_numbers(struct store_reader *r, const char *name, enum column_type type, void *out,
-	uint32_t count, bool *found, struct error *e)
+int colfile_get_numbers(struct colfile_reader *r, const char *name, enum column_type type,
+	void *out, uint32_t count, bool *found, struct error *e)
 {
 	struct cursor answer;
 	size_t n = (size_t)count * column_type_size(type);
@@ -319,7 +319,7 @@ int store_get_numbers(struct store_reader *r, const char *name, enum column_type
 	return status;
 }
 
-int store_find(struct store_reader *r, const char *path, enum column_type type, uint32_t width,
+int colfile_find(struct colfile_reader *r, const char *path, enum column_type type, uint32_t width,
 	uint64_t *rows, bool *found, struct error *e)
 {
 	struct cursor answer;
@@ -334,7 +334,8 @@ int store_find(struct store_reader *r, const char *path, enum column_type type, 
 	return status < 0 ? fail_wrap(e, "%s", path) : status;
 }
 
-int store_read(struct store_reader *r, uint64_t first, uint64_t count, void *out, struct error *e)
+int colfile_read(
+	struct colfile_reader *r, uint64_t first, uint64_t count, void *out, struct error *e)
 {
 	size_t row = (size_t)column_type_size(r->type) * r->width;
 	uint64_t block = FRAME_ROWS_MAX / row;

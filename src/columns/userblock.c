@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "store/userblock.h"
+#include "columns/userblock.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "store/table.h"
+#include "columns/table.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -81,50 +81,50 @@ static void gather(
 	}
 }
 
-static void write_column(struct store_writer *w, struct pool *pool, const struct table_column *c,
+static void write_column(struct colfile_writer *w, struct pool *pool, const struct table_column *c,
 	const struct table *t, size_t row_size)
 {
 	uint8_t block[BLOCK_BYTES];
 	size_t size = stored_bytes(c), held = 0, room = sizeof block / size;
 
-	store_put_column(w, c->path, (enum column_type)c->type, c->width, t->count);
+	colfile_put_column(w, c->path, (enum column_type)c->type, c->width, t->count);
 	for (size_t i = 0; i < t->count && w->error.status == RP_OK; i++) {
 		gather(pool, c, (const uint8_t *)t->rows + i * row_size, block + held * size);
 		if (++held == room || i + 1 == t->count) {
-			store_put_rows(w, block, held);
+			colfile_put_rows(w, block, held);
 			held = 0;
 		}
 	}
 }
 
-static void write_names(struct store_writer *w, struct pool *pool, const struct table_names *n)
+static void write_names(struct colfile_writer *w, struct pool *pool, const struct table_names *n)
 {
 	char path[COLUMN_PATH_MAX];
 
 	snprintf(path, sizeof path, "/names/%s", n->name);
-	store_put_column(w, path, COLUMN_U32, 1, n->count);
+	colfile_put_column(w, path, COLUMN_U32, 1, n->count);
 	for (unsigned i = 0; i < n->count; i++) {
 		uint32_t number = pool_number(pool, n->of(i));
-		store_put_rows(w, &number, 1);
+		colfile_put_rows(w, &number, 1);
 	}
 }
 
-static void write_strings(struct store_writer *w, const struct pool *pool)
+static void write_strings(struct colfile_writer *w, const struct pool *pool)
 {
 	uint64_t end = 0;
 
-	store_put_column(w, ends_path, COLUMN_U64, 1, pool->list.count);
+	colfile_put_column(w, ends_path, COLUMN_U64, 1, pool->list.count);
 	for (size_t i = 0; i < pool->list.count; i++) {
 		end += pool->list.items[i]->text.n;
-		store_put_rows(w, &end, 1);
+		colfile_put_rows(w, &end, 1);
 	}
-	store_put_column(w, bytes_path, COLUMN_U8, 1, end);
+	colfile_put_column(w, bytes_path, COLUMN_U8, 1, end);
 	for (size_t i = 0; i < pool->list.count; i++)
-		store_put_rows(w, pool->list.items[i]->text.p, pool->list.items[i]->text.n);
+		colfile_put_rows(w, pool->list.items[i]->text.p, pool->list.items[i]->text.n);
 }
 
 void tables_write(
-	struct store_writer *w, const struct table_schema *schema, const struct table *tables)
+	struct colfile_writer *w, const struct table_schema *schema, const struct table *tables)
 {
 	struct pool pool = {0};
 
@@ -148,7 +148,7 @@ void tables_write(
 /* Reading -------------------------------------------------------------------------------------- */
 
 struct reading {
-	struct store_reader *store;
+	struct colfile_reader *file;
 	const struct table_schema *schema;
 	struct table *tables;
 	struct arena *arena;
@@ -189,14 +189,14 @@ static void *read_whole(struct reading *r, const char *path, enum column_type ty
 	uint64_t rows;
 	bool found;
 
-	if (store_find(r->store, path, type, 1, &rows, &found, e) < 0)
+	if (colfile_find(r->file, path, type, 1, &rows, &found, e) < 0)
 		return NULL;
 	if (!found || rows > most) {
 		malformed(e, path, found ? "it is too long" : "it is missing");
 		return NULL;
 	}
 	void *bytes = take_room(r, rows, column_type_size(type), e);
-	if (bytes && store_read(r->store, 0, rows, bytes, e) < 0) {
+	if (bytes && colfile_read(r->file, 0, rows, bytes, e) < 0) {
 		free(bytes);
 		bytes = NULL;
 	}
@@ -325,15 +325,15 @@ static int read_column(struct reading *r, const struct table_column *c, struct e
 	size_t room = sizeof block / size;
 	uint64_t rows;
 	bool found;
-	int status = store_find(
-		r->store, c->path, (enum column_type)c->type, c->width, &rows, &found, e);
+	int status = colfile_find(
+		r->file, c->path, (enum column_type)c->type, c->width, &rows, &found, e);
 
 	if (status == RP_OK && (!found || rows != t->count))
 		return malformed(e, c->path,
 			found ? "it has not as many rows as its table" : "it is missing");
 	for (size_t first = 0; status == RP_OK && first < t->count; first += room) {
 		size_t n = t->count - first < room ? t->count - first : room;
-		status = store_read(r->store, first, n, block, e);
+		status = colfile_read(r->file, first, n, block, e);
 		for (size_t i = 0; status == RP_OK && i < n; i++)
 			status = scatter(r, c, block + i * size,
 				(uint8_t *)t->rows + (first + i) * row_size, e);
@@ -351,7 +351,7 @@ static int size_tables(struct reading *r, struct error *e)
 		bool found;
 		if (i > 0 && c[i].table == c[i - 1].table)
 			continue;
-		if (store_find(r->store, c[i].path, (enum column_type)c[i].type, c[i].width, &rows,
+		if (colfile_find(r->file, c[i].path, (enum column_type)c[i].type, c[i].width, &rows,
 			    &found, e) < 0)
 			return e->status;
 		if (!found)
@@ -365,10 +365,10 @@ static int size_tables(struct reading *r, struct error *e)
 	return RP_OK;
 }
 
-int tables_read(struct store_reader *store, const struct table_schema *schema, struct table *tables,
-	struct arena *texts, uint64_t memory, struct error *e)
+int tables_read(struct colfile_reader *file, const struct table_schema *schema,
+	struct table *tables, struct arena *texts, uint64_t memory, struct error *e)
 {
-	struct reading r = {.store = store,
+	struct reading r = {.file = file,
 		.schema = schema,
 		.tables = tables,
 		.arena = texts,

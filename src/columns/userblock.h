@@ -11,14 +11,14 @@
  *
  * Line feeds fill it up.
  */
-#ifndef STORE_USERBLOCK_H
-#define STORE_USERBLOCK_H
+#ifndef COLUMNS_USERBLOCK_H
+#define COLUMNS_USERBLOCK_H
 
 #include "base/error.h"
 #include "base/sha256.h"
 #include "base/slice.h"
 #include "base/source.h"
-#include "store/frame.h"
+#include "columns/frame.h"
 
 #define USERBLOCK_KIND_MAX 16u
 

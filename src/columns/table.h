@@ -9,11 +9,11 @@
  * none. /names/<enumeration> u32: the texts by which value i is known, so that a reader whose
  * values are numbered otherwise finds its own. Other columns of a table: /<table>/<column>.
  */
-#ifndef STORE_TABLE_H
-#define STORE_TABLE_H
+#ifndef COLUMNS_TABLE_H
+#define COLUMNS_TABLE_H
 
 #include "base/arena.h"
-#include "store/store.h"
+#include "columns/colfile.h"
 
 #define TABLE_NONE UINT32_MAX
 
@@ -55,13 +55,13 @@ struct table {
 
 /* Write all tables (one for each of the schema's). Errors stay in the writer. */
 void tables_write(
-	struct store_writer *w, const struct table_schema *schema, const struct table *tables);
+	struct colfile_writer *w, const struct table_schema *schema, const struct table *tables);
 
 /*
  * Read all tables. Rows are the caller's, to be released; texts are in the arena. Everything
  * together takes no more than `memory` bytes. `tables` is empty after an error.
  */
-int tables_read(struct store_reader *r, const struct table_schema *schema, struct table *tables,
+int tables_read(struct colfile_reader *r, const struct table_schema *schema, struct table *tables,
 	struct arena *texts, uint64_t memory, struct error *e);
 void tables_release(const struct table_schema *schema, struct table *tables);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Files of columns, through the real helper and through helpers that misbehave. */
 #define _GNU_SOURCE
-#include "store/store.h"
+#include "columns/colfile.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -13,20 +13,20 @@
 
 #include "support/bytes.h"
 
-Suite *suite_store(void);
+Suite *suite_colfile(void);
 
 #define MOST ((uint64_t)1 << 30)
 #define MEMORY ((uint64_t)256 << 20)
 #define LONG_ROWS 150000u /* more than two chunks */
 
-static const struct store_kind kind = {"snapshot", 1, 0};
+static const struct colfile_kind kind = {"snapshot", 1, 0};
 static char folder[64], file[128], script[128];
 static struct error e;
-static struct store_reader r;
+static struct colfile_reader r;
 
 static void begin(void)
 {
-	snprintf(folder, sizeof folder, "/tmp/reprise-store-XXXXXX");
+	snprintf(folder, sizeof folder, "/tmp/reprise-colfile-XXXXXX");
 	ck_assert_ptr_nonnull(mkdtemp(folder));
 	snprintf(file, sizeof file, "%s/file", folder);
 	snprintf(script, sizeof script, "%s/helper", folder);
@@ -55,35 +55,35 @@ static int write_file(void)
 	const uint32_t numbers[] = {7, 8, 9};
 	const int64_t small[] = {-1, INT64_MIN, INT64_MAX};
 	const double real = 0.1;
-	struct store_writer w;
+	struct colfile_writer w;
 
-	store_create(&w, file, &kind, MOST);
-	store_put_text(&w, "note", SLICE("caf\303\251"));
-	store_put_text(&w, "empty", SLICE(""));
-	store_put_numbers(&w, "numbers", COLUMN_U32, numbers, 3);
-	store_put_numbers(&w, "real", COLUMN_F64, &real, 1);
-	store_put_column(&w, "/small", COLUMN_I64, 1, 3);
-	store_put_rows(&w, small, 3);
-	store_put_column(&w, "/none", COLUMN_F64, 1, 0);
-	store_put_column(&w, "/a/b/pairs", COLUMN_U32, 2, LONG_ROWS);
+	colfile_create(&w, file, &kind, MOST);
+	colfile_put_text(&w, "note", SLICE("caf\303\251"));
+	colfile_put_text(&w, "empty", SLICE(""));
+	colfile_put_numbers(&w, "numbers", COLUMN_U32, numbers, 3);
+	colfile_put_numbers(&w, "real", COLUMN_F64, &real, 1);
+	colfile_put_column(&w, "/small", COLUMN_I64, 1, 3);
+	colfile_put_rows(&w, small, 3);
+	colfile_put_column(&w, "/none", COLUMN_F64, 1, 0);
+	colfile_put_column(&w, "/a/b/pairs", COLUMN_U32, 2, LONG_ROWS);
 	for (uint32_t i = 0; i < LONG_ROWS; i++)
-		store_put_rows(&w, (const uint32_t[]){i, i / 3}, 1);
-	store_put_column(&w, "/a/noise", COLUMN_U64, 1, LONG_ROWS);
+		colfile_put_rows(&w, (const uint32_t[]){i, i / 3}, 1);
+	colfile_put_column(&w, "/a/noise", COLUMN_U64, 1, LONG_ROWS);
 	for (uint64_t i = 0; i < LONG_ROWS; i++)
-		store_put_rows(&w, &(uint64_t){noise(i)}, 1);
-	store_put_column(&w, "/wide", COLUMN_U8, 625, 40);
+		colfile_put_rows(&w, &(uint64_t){noise(i)}, 1);
+	colfile_put_column(&w, "/wide", COLUMN_U8, 625, 40);
 	uint8_t row[625];
 	for (unsigned i = 0; i < 40; i++) {
 		memset(row, (int)i, sizeof row);
-		store_put_rows(&w, row, 1);
+		colfile_put_rows(&w, row, 1);
 	}
-	return store_finish(&w, &e);
+	return colfile_finish(&w, &e);
 }
 
 static int open_file(void)
 {
 	e = ERROR_INIT;
-	return store_open(&r, AT_FDCWD, file, &kind, MEMORY, &e);
+	return colfile_open(&r, AT_FDCWD, file, &kind, MEMORY, &e);
 }
 
 static uint64_t find(const char *path, enum column_type type, uint32_t width)
@@ -91,7 +91,7 @@ static uint64_t find(const char *path, enum column_type type, uint32_t width)
 	uint64_t rows;
 	bool found;
 
-	ck_assert_int_eq(store_find(&r, path, type, width, &rows, &found, &e), RP_OK);
+	ck_assert_int_eq(colfile_find(&r, path, type, width, &rows, &found, &e), RP_OK);
 	ck_assert_msg(found, "%s", path);
 	return rows;
 }
@@ -105,45 +105,45 @@ START_TEST(reads_back_what_was_written)
 
 	ck_assert_msg(write_file() == RP_OK, "%s", e.text);
 	ck_assert_msg(open_file() == RP_OK, "%s", e.text);
-	ck_assert_int_eq(store_get_text(&r, "note", text, sizeof text, &found, &e), RP_OK);
+	ck_assert_int_eq(colfile_get_text(&r, "note", text, sizeof text, &found, &e), RP_OK);
 	ck_assert(found);
 	ck_assert_str_eq(text, "caf\303\251");
-	ck_assert_int_eq(store_get_text(&r, "empty", text, sizeof text, &found, &e), RP_OK);
+	ck_assert_int_eq(colfile_get_text(&r, "empty", text, sizeof text, &found, &e), RP_OK);
 	ck_assert(!found);
 	ck_assert_int_eq(
-		store_get_numbers(&r, "numbers", COLUMN_U32, numbers, 3, &found, &e), RP_OK);
+		colfile_get_numbers(&r, "numbers", COLUMN_U32, numbers, 3, &found, &e), RP_OK);
 	ck_assert(found && numbers[0] == 7 && numbers[2] == 9);
-	ck_assert_int_eq(store_get_numbers(&r, "real", COLUMN_F64, &real, 1, &found, &e), RP_OK);
+	ck_assert_int_eq(colfile_get_numbers(&r, "real", COLUMN_F64, &real, 1, &found, &e), RP_OK);
 	ck_assert(found && real == 0.1);
 
 	int64_t small[3];
 	ck_assert_uint_eq(find("/small", COLUMN_I64, 1), 3);
-	ck_assert_int_eq(store_read(&r, 0, 3, small, &e), RP_OK);
+	ck_assert_int_eq(colfile_read(&r, 0, 3, small, &e), RP_OK);
 	ck_assert(small[0] == -1 && small[1] == INT64_MIN && small[2] == INT64_MAX);
 	ck_assert_uint_eq(find("/none", COLUMN_F64, 1), 0);
 
 	uint32_t *pairs = malloc(LONG_ROWS * 2 * sizeof *pairs);
 	ck_assert_uint_eq(find("/a/b/pairs", COLUMN_U32, 2), LONG_ROWS);
-	ck_assert_int_eq(store_read(&r, 0, LONG_ROWS, pairs, &e), RP_OK);
+	ck_assert_int_eq(colfile_read(&r, 0, LONG_ROWS, pairs, &e), RP_OK);
 	for (uint32_t i = 0; i < LONG_ROWS; i++)
 		ck_assert(pairs[2 * i] == i && pairs[2 * i + 1] == i / 3);
 	/* And from the middle, over a chunk's end. */
-	ck_assert_int_eq(store_read(&r, 65530, 10, pairs, &e), RP_OK);
+	ck_assert_int_eq(colfile_read(&r, 65530, 10, pairs, &e), RP_OK);
 	ck_assert(pairs[0] == 65530 && pairs[18] == 65539);
 	free(pairs);
 
 	uint64_t *values = malloc(LONG_ROWS * sizeof *values);
 	ck_assert_uint_eq(find("/a/noise", COLUMN_U64, 1), LONG_ROWS);
-	ck_assert_int_eq(store_read(&r, 0, LONG_ROWS, values, &e), RP_OK);
+	ck_assert_int_eq(colfile_read(&r, 0, LONG_ROWS, values, &e), RP_OK);
 	for (uint64_t i = 0; i < LONG_ROWS; i++)
 		ck_assert_uint_eq(values[i], noise(i));
 	free(values);
 
 	uint8_t wide[625 * 40];
 	ck_assert_uint_eq(find("/wide", COLUMN_U8, 625), 40);
-	ck_assert_int_eq(store_read(&r, 0, 40, wide, &e), RP_OK);
+	ck_assert_int_eq(colfile_read(&r, 0, 40, wide, &e), RP_OK);
 	ck_assert(wide[0] == 0 && wide[625 * 39] == 39 && wide[sizeof wide - 1] == 39);
-	store_close(&r);
+	colfile_close(&r);
 }
 END_TEST
 
@@ -154,18 +154,18 @@ START_TEST(tells_columns_that_are_not_there_from_ones_of_another_kind)
 
 	ck_assert_int_eq(write_file(), RP_OK);
 	ck_assert_int_eq(open_file(), RP_OK);
-	ck_assert_int_eq(store_find(&r, "/x/y", COLUMN_U8, 1, &rows, &found, &e), RP_OK);
+	ck_assert_int_eq(colfile_find(&r, "/x/y", COLUMN_U8, 1, &rows, &found, &e), RP_OK);
 	ck_assert(!found);
-	ck_assert_int_eq(store_find(&r, "/small", COLUMN_U64, 1, &rows, &found, &e), RP_E_FORMAT);
+	ck_assert_int_eq(colfile_find(&r, "/small", COLUMN_U64, 1, &rows, &found, &e), RP_E_FORMAT);
 	ck_assert(strstr(e.text, "another type"));
 	/* After an error it is not asked again. */
 	e = ERROR_INIT;
-	ck_assert_int_lt(store_find(&r, "/small", COLUMN_I64, 1, &rows, &found, &e), 0);
-	store_close(&r);
+	ck_assert_int_lt(colfile_find(&r, "/small", COLUMN_I64, 1, &rows, &found, &e), 0);
+	colfile_close(&r);
 	ck_assert_int_eq(open_file(), RP_OK);
-	ck_assert_int_eq(store_find(&r, "/small", COLUMN_I64, 2, &rows, &found, &e), RP_E_FORMAT);
+	ck_assert_int_eq(colfile_find(&r, "/small", COLUMN_I64, 2, &rows, &found, &e), RP_E_FORMAT);
 	ck_assert(strstr(e.text, "another shape"));
-	store_close(&r);
+	colfile_close(&r);
 }
 END_TEST
 
@@ -255,7 +255,7 @@ START_TEST(refuses_newer_versions_and_other_kinds_by_name)
 	b.p[version + 10] = '9';
 	put_file(&b);
 	ck_assert_int_eq(open_file(), RP_OK);
-	store_close(&r);
+	colfile_close(&r);
 	b.p[version + 8] = '2';
 	must_refuse(&b, RP_E_UNSUPPORTED, "version 2.9");
 	/* Whatever else that version changed in its first block. */
@@ -288,21 +288,21 @@ END_TEST
 
 START_TEST(leaves_the_old_file_where_the_new_one_cannot_be_written)
 {
-	struct store_writer w;
+	struct colfile_writer w;
 
 	ck_assert_int_eq(write_file(), RP_OK);
 	struct bytes before = bytes_of_file(file);
-	store_create(&w, file, &kind, MOST);
-	store_put_column(&w, "/short", COLUMN_U8, 1, 10);
-	store_put_rows(&w, "123", 3);
-	ck_assert_int_eq(store_finish(&w, &e), RP_E_INTERNAL);
+	colfile_create(&w, file, &kind, MOST);
+	colfile_put_column(&w, "/short", COLUMN_U8, 1, 10);
+	colfile_put_rows(&w, "123", 3);
+	ck_assert_int_eq(colfile_finish(&w, &e), RP_E_INTERNAL);
 	/* A limit on the file's size is the helper's end. */
 	e = ERROR_INIT;
-	store_create(&w, file, &kind, 4096);
-	store_put_column(&w, "/long", COLUMN_U64, 1, LONG_ROWS);
+	colfile_create(&w, file, &kind, 4096);
+	colfile_put_column(&w, "/long", COLUMN_U64, 1, LONG_ROWS);
 	for (uint64_t i = 0; i < LONG_ROWS; i++)
-		store_put_rows(&w, &(uint64_t){noise(i)}, 1);
-	ck_assert_int_lt(store_finish(&w, &e), 0);
+		colfile_put_rows(&w, &(uint64_t){noise(i)}, 1);
+	ck_assert_int_lt(colfile_finish(&w, &e), 0);
 	struct bytes after = bytes_of_file(file);
 	ck_assert(before.n == after.n && memcmp(before.p, after.p, before.n) == 0);
 	bytes_release(&before);
@@ -370,11 +370,11 @@ START_TEST(believes_no_lies_about_rows)
 			ANSWER(FOUND, "10", "2") "printf '\\1\\0\\0\\0\\0\\0\\0\\0' >&3\n" ANSWER(
 				DATA, "2", "3") "printf ab >&3\n" STAY);
 	ck_assert_msg(open_file() == RP_OK, "%s", e.text);
-	ck_assert_int_eq(store_find(&r, "/c", COLUMN_U8, 1, &rows, &found, &e), RP_OK);
+	ck_assert_int_eq(colfile_find(&r, "/c", COLUMN_U8, 1, &rows, &found, &e), RP_OK);
 	ck_assert(found && rows == 1);
-	ck_assert_int_eq(store_read(&r, 0, 1, &value, &e), RP_E_FORMAT);
+	ck_assert_int_eq(colfile_read(&r, 0, 1, &value, &e), RP_E_FORMAT);
 	ck_assert_msg(strstr(e.text, "2 bytes where 1"), "%s", e.text);
-	store_close(&r);
+	colfile_close(&r);
 }
 END_TEST
 
@@ -407,10 +407,10 @@ START_TEST(says_where_a_helper_is_missing)
 }
 END_TEST
 
-Suite *suite_store(void)
+Suite *suite_colfile(void)
 {
-	Suite *s = suite_create("store");
-	TCase *t = tcase_create("store");
+	Suite *s = suite_create("colfile");
+	TCase *t = tcase_create("colfile");
 
 	tcase_add_checked_fixture(t, begin, end);
 	tcase_set_timeout(t, 60);

@@ -2,11 +2,11 @@
 /*
  * The helper process that reads and writes HDF5 for us (src/h5), seen from our side. It may have
  * been taken over by the file that it reads: nothing that it says is believed before it is checked,
- * and one that dies, hangs or breaks the rules of store/frame.h is an error, after which it is not
- * asked again.
+ * and one that dies, hangs or breaks the rules of columns/frame.h is an error, after which it is
+ * not asked again.
  */
-#ifndef STORE_HELPER_H
-#define STORE_HELPER_H
+#ifndef COLUMNS_HELPER_H
+#define COLUMNS_HELPER_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -14,7 +14,7 @@
 
 #include "base/cursor.h"
 #include "base/error.h"
-#include "store/frame.h"
+#include "columns/frame.h"
 
 struct helper {
 	pid_t pid;        /* 0: not running */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #define _GNU_SOURCE
-#include "store/helper.h"
+#include "columns/helper.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -23,8 +23,8 @@
  *
  * FAILED, with one sentence, may be the answer to each; the helper then ends.
  */
-#ifndef STORE_FRAME_H
-#define STORE_FRAME_H
+#ifndef COLUMNS_FRAME_H
+#define COLUMNS_FRAME_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -45,7 +45,7 @@
 #define FILTER_SHUFFLE 1u
 #define FILTER_DEFLATE 2u
 
-/* The text block before the HDF5 part of a file: see store/userblock.h. */
+/* The text block before the HDF5 part of a file: see columns/userblock.h. */
 #define USERBLOCK_BYTES 512u
 
 enum frame_kind {
@@ -67,7 +67,7 @@ enum frame_kind {
 
 enum column_type {
 #define COLUMN_TYPE(id, name, bytes) COLUMN_##id,
-#include "store/column_types.def"
+#include "columns/column_types.def"
 #undef COLUMN_TYPE
 	COLUMN_TYPE_COUNT
 };
@@ -77,7 +77,7 @@ static inline uint32_t column_type_size(uint32_t type)
 {
 	static const uint8_t sizes[COLUMN_TYPE_COUNT] = {
 #define COLUMN_TYPE(id, name, bytes) bytes,
-#include "store/column_types.def"
+#include "columns/column_types.def"
 #undef COLUMN_TYPE
 	};
 	return type < COLUMN_TYPE_COUNT ? sizes[type] : 0;
