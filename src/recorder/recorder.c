@@ -11,7 +11,6 @@
 #define XXH_INLINE_ALL
 #include <reprise_record.h>
 
-#include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -31,6 +30,8 @@
 
 #include "base/identity.h"
 #include "base/journal.h"
+#include "recorder/block.h"
+#include "recorder/json_text.h"
 #include "recorder/launch.h"
 
 /* Rows of one STEP block: 30 B a row at the most stay far below the longest payload. */
@@ -66,17 +67,10 @@ struct rp_recorder {
 	size_t source_count;
 	struct gap gap; /* what has not been written; calls 0: nothing */
 	struct rp_record_summary sum_up;
-	uint8_t *block; /* head and payload being built */
-	size_t used, capacity;
-	uint64_t *column; /* one column widened to 64 bits */
+	struct block block; /* being built */
+	uint64_t *column;   /* one column widened to 64 bits */
 	size_t column_capacity;
 };
-
-static void put(uint8_t *at, uint64_t v, size_t bytes)
-{
-	for (size_t i = 0; i < bytes; i++)
-		at[i] = (uint8_t)(v >> 8 * i);
-}
 
 /* Words for the first thing that went wrong; later ones are only counted. */
 static void remember(struct rp_recorder *r, int error, const char *format, ...)
@@ -93,134 +87,6 @@ static void remember(struct rp_recorder *r, int error, const char *format, ...)
 	r->sum_up.first_errno = error;
 }
 
-/* Text that grows up to what one block may hold. -------------------------------------------------
- */
-
-struct text {
-	char *p;
-	size_t n, capacity;
-	bool failed;
-};
-
-static void text_bytes(struct text *t, const char *p, size_t n)
-{
-	if (t->failed || n > JOURNAL_TEXT_MAX - t->n) {
-		t->failed = true;
-		return;
-	}
-	if (t->n + n + 1 > t->capacity) {
-		size_t capacity = 2 * (t->n + n) + 256;
-		char *grown = realloc(t->p, capacity);
-		if (!grown) {
-			t->failed = true;
-			return;
-		}
-		t->p = grown;
-		t->capacity = capacity;
-	}
-	memcpy(t->p + t->n, p, n);
-	t->n += n;
-	t->p[t->n] = '\0';
-}
-
-static void text_add(struct text *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-static void text_add(struct text *t, const char *format, ...)
-{
-	char line[256];
-	va_list args;
-	va_start(args, format);
-	int n = vsnprintf(line, sizeof line, format, args);
-	va_end(args);
-	text_bytes(t, line, n < 0 ? 0 : (size_t)n < sizeof line ? (size_t)n : sizeof line - 1);
-}
-
-/* Bytes of the UTF-8 character at p, or 0 where there is none: overlong forms and surrogates are
- * none. */
-static size_t utf8_length(const unsigned char *p)
-{
-	if (p[0] < 0x80)
-		return 1;
-	size_t n = p[0] >= 0xf0 ? 4 : p[0] >= 0xe0 ? 3 : 2;
-	if (p[0] < 0xc2 || p[0] > 0xf4)
-		return 0;
-	for (size_t i = 1; i < n; i++)
-		if ((p[i] & 0xc0) != 0x80)
-			return 0;
-	unsigned second = p[1];
-	if ((p[0] == 0xe0 && second < 0xa0) || (p[0] == 0xed && second > 0x9f) ||
-		(p[0] == 0xf0 && second < 0x90) || (p[0] == 0xf4 && second > 0x8f))
-		return 0;
-	return n;
-}
-
-/* A JSON string; bytes that are no UTF-8 become U+FFFD, so that the object can always be read. */
-static void text_string(struct text *t, const char *s)
-{
-	text_bytes(t, "\"", 1);
-	for (const unsigned char *p = (const unsigned char *)s; *p;) {
-		size_t n = utf8_length(p);
-		if (n == 0) {
-			text_bytes(t, "\\ufffd", 6);
-			n = 1;
-		} else if (*p < 0x20 || *p == '"' || *p == '\\') {
-			text_add(t, "\\u%04x", *p);
-		} else {
-			text_bytes(t, (const char *)p, n);
-		}
-		p += n;
-	}
-	text_bytes(t, "\"", 1);
-}
-
-static void member_name(struct text *t, const char *name)
-{
-	text_add(t, "%s\"%s\":", t->n > 1 && t->p[t->n - 1] != '{' ? "," : "", name);
-}
-
-static void member_text(struct text *t, const char *name, const char *value)
-{
-	if (!value || !*value)
-		return;
-	member_name(t, name);
-	text_string(t, value);
-}
-
-static void member_int(struct text *t, const char *name, int64_t value)
-{
-	member_name(t, name);
-	text_add(t, "%lld", (long long)value);
-}
-
-static void member_count(struct text *t, const char *name, uint64_t value)
-{
-	if (value)
-		member_int(t, name, value > INT64_MAX ? INT64_MAX : (int64_t)value);
-}
-
-/*
- * A number as 17 digits and an exponent, put together by hand: printf would follow the locale of
- * the process, which is not ours to know.
- */
-static void member_real(struct text *t, const char *name, double value)
-{
-	if (!isfinite(value) || value == 0)
-		return;
-	char digits[40];
-	snprintf(digits, sizeof digits, "%.16e", value);
-	for (char *p = digits; *p; p++)
-		if (!(*p >= '0' && *p <= '9') && *p != '-' && *p != '+' && *p != 'e')
-			*p = '.';
-	member_name(t, name);
-	text_add(t, "%s", digits);
-}
-
-static void member_digest(struct text *t, const char *name, const uint64_t sum[2])
-{
-	member_name(t, name);
-	text_add(t, "\"%016llx%016llx\"", (unsigned long long)sum[1], (unsigned long long)sum[0]);
-}
-
 static int64_t now_ns(void)
 {
 	struct timespec t;
@@ -230,21 +96,6 @@ static int64_t now_ns(void)
 
 /* Blocks. ----------------------------------------------------------------------------------------
  */
-
-static bool reserve(struct rp_recorder *r, size_t more)
-{
-	if (more > JOURNAL_PAYLOAD_MAX + JOURNAL_HEAD_BYTES - r->used)
-		return false;
-	if (r->used + more <= r->capacity)
-		return true;
-	size_t capacity = 2 * (r->used + more) + 4096;
-	uint8_t *grown = realloc(r->block, capacity);
-	if (!grown)
-		return false;
-	r->block = grown;
-	r->capacity = capacity;
-	return true;
-}
 
 /* Write all of it at the offset. A failure leaves what was written to be overwritten by the next
  * try. */
@@ -266,24 +117,24 @@ static int write_at(int fd, const uint8_t *p, size_t n, uint64_t offset)
 /* Finish the block in r->block and write it; 0 or an errno, after which nothing has changed. */
 static int put_block(struct rp_recorder *r, enum journal_type type, uint32_t rows)
 {
-	size_t payload = r->used - JOURNAL_HEAD_BYTES;
-	size_t whole = (r->used + 7) & ~(size_t)7;
-	if (!reserve(r, whole - r->used))
+	size_t payload = r->block.used - JOURNAL_HEAD_BYTES;
+	size_t whole = (r->block.used + 7) & ~(size_t)7;
+	if (!block_reserve(&r->block, whole - r->block.used))
 		return ENOMEM;
-	memset(r->block + r->used, 0, whole - r->used);
+	memset(r->block.p + r->block.used, 0, whole - r->block.used);
 	uint64_t key = type == JOURNAL_OPEN ? 0 : r->key;
-	uint8_t *head = r->block;
+	uint8_t *head = r->block.p;
 	memset(head, 0, JOURNAL_HEAD_BYTES);
-	put(head, JOURNAL_MAGIC, 4);
+	little_endian(head, JOURNAL_MAGIC, 4);
 	head[4] = (uint8_t)type;
 	head[5] = type == JOURNAL_EVENT ? JOURNAL_SKIP_IF_UNKNOWN : 0;
-	put(head + 8, r->sequence, 8);
-	put(head + 16, payload, 4);
-	put(head + 20, rows, 4);
-	put(head + 24, r->before, 8);
-	put(head + 32, XXH3_64bits_withSeed(head + JOURNAL_HEAD_BYTES, payload, key), 8);
+	little_endian(head + 8, r->sequence, 8);
+	little_endian(head + 16, payload, 4);
+	little_endian(head + 20, rows, 4);
+	little_endian(head + 24, r->before, 8);
+	little_endian(head + 32, XXH3_64bits_withSeed(head + JOURNAL_HEAD_BYTES, payload, key), 8);
 	uint64_t hash = XXH3_64bits_withSeed(head, 40, key);
-	put(head + 40, hash, 8);
+	little_endian(head + 40, hash, 8);
 	int error = write_at(r->fd, head, whole, r->offset);
 	if (error)
 		return error;
@@ -294,13 +145,13 @@ static int put_block(struct rp_recorder *r, enum journal_type type, uint32_t row
 	return 0;
 }
 
-static int put_text(struct rp_recorder *r, enum journal_type type, const struct text *t)
+static int put_text(struct rp_recorder *r, enum journal_type type, const struct json_text *t)
 {
-	r->used = JOURNAL_HEAD_BYTES;
-	if (t->failed || !reserve(r, t->n))
+	block_begin(&r->block);
+	if (t->failed || !block_reserve(&r->block, t->n))
 		return ENOMEM;
-	memcpy(r->block + r->used, t->p, t->n);
-	r->used += t->n;
+	memcpy(r->block.p + r->block.used, t->p, t->n);
+	r->block.used += t->n;
 	return put_block(r, type, 0);
 }
 
@@ -357,14 +208,14 @@ static int open_segment(struct rp_recorder *r)
 	if (fd < 0)
 		return errno;
 
-	struct text t = {0};
-	text_bytes(&t, r->open_text, strlen(r->open_text));
-	member_count(&t, "segment", segment);
-	member_count(&t, "first_row", r->rows);
-	text_bytes(&t, "}", 1);
+	struct json_text t = {0};
+	json_text_raw(&t, r->open_text, strlen(r->open_text));
+	json_text_count(&t, "segment", segment);
+	json_text_count(&t, "first_row", r->rows);
+	json_text_raw(&t, "}", 1);
 	uint8_t prefix[JOURNAL_PREFIX_BYTES] = JOURNAL_PREFIX;
-	put(prefix + 8, JOURNAL_MAJOR, 2);
-	put(prefix + 10, JOURNAL_MINOR, 2);
+	little_endian(prefix + 8, JOURNAL_MAJOR, 2);
+	little_endian(prefix + 10, JOURNAL_MINOR, 2);
 	r->fd = fd;
 	r->offset = 0;
 	r->before = 0;
@@ -409,16 +260,16 @@ static int put_gap(struct rp_recorder *r)
 {
 	if (r->gap.calls == 0)
 		return 0;
-	r->used = JOURNAL_HEAD_BYTES;
-	if (!reserve(r, JOURNAL_GAP_BYTES))
+	block_begin(&r->block);
+	if (!block_reserve(&r->block, JOURNAL_GAP_BYTES))
 		return ENOMEM;
-	uint8_t *p = r->block + r->used;
-	put(p, (uint64_t)r->gap.first_step, 8);
-	put(p + 8, (uint64_t)r->gap.last_step, 8);
-	put(p + 16, r->gap.rows, 8);
-	put(p + 24, r->gap.calls, 4);
-	put(p + 28, (uint32_t)r->gap.error, 4);
-	r->used += JOURNAL_GAP_BYTES;
+	uint8_t *p = r->block.p + r->block.used;
+	little_endian(p, (uint64_t)r->gap.first_step, 8);
+	little_endian(p + 8, (uint64_t)r->gap.last_step, 8);
+	little_endian(p + 16, r->gap.rows, 8);
+	little_endian(p + 24, r->gap.calls, 4);
+	little_endian(p + 28, (uint32_t)r->gap.error, 4);
+	r->block.used += JOURNAL_GAP_BYTES;
 	int error = put_block(r, JOURNAL_GAP, 0);
 	if (!error)
 		r->gap = (struct gap){0};
@@ -441,103 +292,6 @@ static int lose(struct rp_recorder *r, int64_t step, uint64_t rows, int error)
 	remember(
 		r, error, "step %lld: %s", (long long)step, strerror_r(error, words, sizeof words));
 	return RP_RECORD_LOST;
-}
-
-/* Columns. ---------------------------------------------------------------------------------------
- */
-
-static size_t width_of(uint64_t v)
-{
-	return v >> 32 ? 8 : v >> 16 ? 4 : v >> 8 ? 2 : 1;
-}
-
-static uint64_t zigzag(uint64_t difference)
-{
-	return difference << 1 ^ (difference >> 63 ? UINT64_MAX : 0);
-}
-
-static void put_many(uint8_t *at, const uint64_t *v, size_t n, size_t width)
-{
-	switch (width) {
-	case 1:
-		for (size_t i = 0; i < n; i++)
-			at[i] = (uint8_t)v[i];
-		break;
-	case 2:
-		for (size_t i = 0; i < n; i++)
-			put(at + 2 * i, v[i], 2);
-		break;
-	case 4:
-		for (size_t i = 0; i < n; i++)
-			put(at + 4 * i, v[i], 4);
-		break;
-	default:
-		for (size_t i = 0; i < n; i++)
-			put(at + 8 * i, v[i], 8);
-	}
-}
-
-/* Append a column in the shortest of the encodings. */
-static bool put_column(struct rp_recorder *r, enum journal_column name, const uint64_t *v, size_t n)
-{
-	uint64_t all = 0, deltas = 0, step = n > 1 ? v[1] - v[0] : 0;
-	bool even = true;
-	for (size_t i = 0; i < n; i++)
-		all |= v[i];
-	for (size_t i = 1; i < n; i++) {
-		uint64_t difference = v[i] - v[i - 1];
-		deltas |= zigzag(difference);
-		even &= difference == step;
-	}
-	size_t raw = width_of(all), narrow = width_of(deltas);
-	enum journal_encoding encoding = JOURNAL_RAW;
-	size_t width = raw, bytes = raw * n;
-	if (even && step == 0) {
-		encoding = JOURNAL_CONSTANT;
-		bytes = raw;
-	} else if (even && bytes > 16) {
-		encoding = JOURNAL_STRIDE;
-		width = 8;
-		bytes = 16;
-	} else if (8 + narrow * (n - 1) < bytes) {
-		encoding = JOURNAL_DELTAS;
-		width = narrow;
-		bytes = 8 + narrow * (n - 1);
-	}
-	if (!reserve(r, JOURNAL_COLUMN_BYTES + bytes))
-		return false;
-	uint8_t *p = r->block + r->used;
-	p[0] = (uint8_t)name;
-	p[1] = (uint8_t)encoding;
-	p[2] = (uint8_t)width;
-	p[3] = 0;
-	put(p + 4, bytes, 4);
-	p += JOURNAL_COLUMN_BYTES;
-	r->used += JOURNAL_COLUMN_BYTES + bytes;
-	switch (encoding) {
-	case JOURNAL_CONSTANT:
-		put(p, v[0], width);
-		break;
-	case JOURNAL_STRIDE:
-		put(p, v[0], 8);
-		put(p + 8, step, 8);
-		break;
-	case JOURNAL_DELTAS:
-		put(p, v[0], 8);
-		p += 8;
-		for (size_t i = 1; i < n; i++, p += width)
-			put(p, zigzag(v[i] - v[i - 1]), width);
-		break;
-	case JOURNAL_RAW:
-		put_many(p, v, n, width);
-		break;
-	}
-	return true;
-}
-
-static bool put_one(struct rp_recorder *r, enum journal_column name, uint64_t v)
-{
-	return put_column(r, name, &v, 1);
 }
 
 static uint64_t double_bits(double v)
@@ -563,18 +317,19 @@ static uint64_t *column_room(struct rp_recorder *r, size_t n)
 static bool put_keys(struct rp_recorder *r, const int64_t *ids, size_t n)
 {
 	/* int64_t and uint64_t may alias; ids below zero wrap and come back. */
-	return put_column(r, JOURNAL_KEYS, (const uint64_t *)ids, n);
+	return block_column(&r->block, JOURNAL_KEYS, (const uint64_t *)ids, n);
 }
 
 static bool put_sources(
 	struct rp_recorder *r, const struct rp_record_step *s, size_t from, size_t n)
 {
 	if (!s->sources)
-		return s->source < 0 || put_one(r, JOURNAL_SOURCES, (uint64_t)s->source);
+		return s->source < 0 ||
+		       block_value(&r->block, JOURNAL_SOURCES, (uint64_t)s->source);
 	uint64_t *v = column_room(r, n);
 	for (size_t i = 0; v && i < n; i++)
 		v[i] = s->sources[from + i];
-	return v && put_column(r, JOURNAL_SOURCES, v, n);
+	return v && block_column(&r->block, JOURNAL_SOURCES, v, n);
 }
 
 static bool put_tokens(struct rp_recorder *r, const struct rp_record_step *s, size_t from, size_t n)
@@ -584,7 +339,7 @@ static bool put_tokens(struct rp_recorder *r, const struct rp_record_step *s, si
 	uint64_t *v = column_room(r, n);
 	for (size_t i = 0; v && i < n; i++)
 		v[i] = s->tokens[from + i];
-	return v && put_column(r, JOURNAL_TOKENS, v, n);
+	return v && block_column(&r->block, JOURNAL_TOKENS, v, n);
 }
 
 static bool put_losses(struct rp_recorder *r, const struct rp_record_step *s, size_t from, size_t n)
@@ -597,7 +352,7 @@ static bool put_losses(struct rp_recorder *r, const struct rp_record_step *s, si
 		memcpy(&bits, s->losses + from + i, sizeof bits);
 		v[i] = bits;
 	}
-	return v && put_column(r, JOURNAL_LOSSES, v, n);
+	return v && block_column(&r->block, JOURNAL_LOSSES, v, n);
 }
 
 static bool put_micro(struct rp_recorder *r, const struct rp_record_step *s)
@@ -607,7 +362,7 @@ static bool put_micro(struct rp_recorder *r, const struct rp_record_step *s)
 	uint64_t *v = column_room(r, s->micro_count);
 	for (size_t i = 0; v && i < s->micro_count; i++)
 		v[i] = s->micro[i];
-	return v && put_column(r, JOURNAL_MICRO, v, s->micro_count);
+	return v && block_column(&r->block, JOURNAL_MICRO, v, s->micro_count);
 }
 
 /* What there is one of per step; it stands in the step's first block. */
@@ -615,17 +370,18 @@ static bool put_scalars(struct rp_recorder *r, const struct rp_record_step *s)
 {
 	bool ok = put_micro(r, s);
 	if (s->step_tokens)
-		ok = ok && put_one(r, JOURNAL_STEP_TOKENS, s->step_tokens);
+		ok = ok && block_value(&r->block, JOURNAL_STEP_TOKENS, s->step_tokens);
 	if (!isnan(s->loss))
-		ok = ok && put_one(r, JOURNAL_STEP_LOSS, double_bits(s->loss));
+		ok = ok && block_value(&r->block, JOURNAL_STEP_LOSS, double_bits(s->loss));
 	if (!isnan(s->lr))
-		ok = ok && put_one(r, JOURNAL_STEP_LR, double_bits(s->lr));
+		ok = ok && block_value(&r->block, JOURNAL_STEP_LR, double_bits(s->lr));
 	if (!isnan(s->grad_norm))
-		ok = ok && put_one(r, JOURNAL_STEP_GRAD_NORM, double_bits(s->grad_norm));
+		ok = ok &&
+		     block_value(&r->block, JOURNAL_STEP_GRAD_NORM, double_bits(s->grad_norm));
 	if (s->position >= 0)
-		ok = ok && put_one(r, JOURNAL_STEP_POSITION, (uint64_t)s->position);
+		ok = ok && block_value(&r->block, JOURNAL_STEP_POSITION, (uint64_t)s->position);
 	if (s->flags & RP_RECORD_SKIPPED)
-		ok = ok && put_one(r, JOURNAL_STEP_SKIPPED, 1);
+		ok = ok && block_value(&r->block, JOURNAL_STEP_SKIPPED, 1);
 	return ok;
 }
 
@@ -643,31 +399,25 @@ static int put_rows(struct rp_recorder *r, const struct rp_record_step *s, size_
 		identity_add(sum, space_of(r, s, i), (uint64_t)s->ids[i]);
 	chain = XXH3_64bits_withSeed(s->ids ? s->ids + from : NULL, n * sizeof *s->ids, chain);
 
-	r->used = JOURNAL_HEAD_BYTES;
-	if (!reserve(r, JOURNAL_STEP_BYTES))
+	block_begin(&r->block);
+	if (!block_reserve(&r->block, JOURNAL_STEP_BYTES))
 		return ENOMEM;
-	r->used += JOURNAL_STEP_BYTES;
+	r->block.used += JOURNAL_STEP_BYTES;
 	bool ok = n == 0 || (put_keys(r, s->ids + from, n) && put_sources(r, s, from, n) &&
 				    put_tokens(r, s, from, n) && put_losses(r, s, from, n));
 	if (from == 0)
 		ok = ok && put_scalars(r, s);
 	if (!ok)
 		return ENOMEM;
-	uint8_t *p = r->block + JOURNAL_HEAD_BYTES;
-	unsigned columns = 0;
-	for (size_t at = JOURNAL_HEAD_BYTES + JOURNAL_STEP_BYTES; at < r->used; columns++) {
-		uint32_t bytes;
-		memcpy(&bytes, r->block + at + 4, sizeof bytes);
-		at += JOURNAL_COLUMN_BYTES + le32toh(bytes);
-	}
-	put(p, (uint64_t)s->step, 8);
-	put(p + 8, r->rows, 8);
-	put(p + 16, sum[0], 8);
-	put(p + 24, sum[1], 8);
-	put(p + 32, chain, 8);
-	put(p + 40, (uint32_t)s->epoch, 4);
-	put(p + 44, s->micro_count ? s->micro_count : 1, 2);
-	put(p + 46, columns, 2);
+	uint8_t *p = r->block.p + JOURNAL_HEAD_BYTES;
+	little_endian(p, (uint64_t)s->step, 8);
+	little_endian(p + 8, r->rows, 8);
+	little_endian(p + 16, sum[0], 8);
+	little_endian(p + 24, sum[1], 8);
+	little_endian(p + 32, chain, 8);
+	little_endian(p + 40, (uint32_t)s->epoch, 4);
+	little_endian(p + 44, s->micro_count ? s->micro_count : 1, 2);
+	little_endian(p + 46, r->block.columns, 2);
 	int error = put_block(r, JOURNAL_STEP, (uint32_t)n);
 	if (error)
 		return error;
@@ -790,10 +540,10 @@ int rp_record_sync(struct rp_recorder *r)
 }
 
 /* Write an event; 0 or an errno. */
-static int put_event(struct rp_recorder *r, struct text *t)
+static int put_event(struct rp_recorder *r, struct json_text *t)
 {
-	member_int(t, "time_ns", now_ns());
-	text_bytes(t, "}", 1);
+	json_text_int(t, "time_ns", now_ns());
+	json_text_raw(t, "}", 1);
 	int error = t->failed ? E2BIG : ensure_file(r);
 	if (!error)
 		error = put_gap(r);
@@ -808,15 +558,15 @@ int rp_record_checkpoint(
 	int saved = errno, status = enter(r);
 	if (status)
 		return status;
-	struct text t = {0};
-	text_bytes(&t, "{", 1);
-	member_int(&t, "checkpoint", step);
-	member_text(&t, "path", path);
+	struct json_text t = {0};
+	json_text_raw(&t, "{", 1);
+	json_text_int(&t, "checkpoint", step);
+	json_text_string(&t, "path", path);
 	if (position >= 0)
-		member_int(&t, "position", position);
-	member_text(&t, "digest", digest);
-	member_int(&t, "rows", (int64_t)r->rows);
-	member_digest(&t, "sum", r->sum);
+		json_text_int(&t, "position", position);
+	json_text_string(&t, "digest", digest);
+	json_text_int(&t, "rows", (int64_t)r->rows);
+	json_text_digest(&t, "sum", r->sum);
 	int error = put_event(r, &t);
 	free(t.p);
 	if (error)
@@ -831,11 +581,11 @@ int rp_record_event(struct rp_recorder *r, const char *kind, int64_t step, const
 		return status;
 	if (!kind || !*kind)
 		return leave(r, wrong(r, "an event has no kind"), saved);
-	struct text t = {0};
-	text_bytes(&t, "{", 1);
-	member_text(&t, "event", kind);
-	member_int(&t, "step", step);
-	member_text(&t, "text", text);
+	struct json_text t = {0};
+	json_text_raw(&t, "{", 1);
+	json_text_string(&t, "event", kind);
+	json_text_int(&t, "step", step);
+	json_text_string(&t, "text", text);
 	int error = put_event(r, &t);
 	free(t.p);
 	return leave(r, error ? lose(r, step, 0, error) : RP_RECORD_OK, saved);
@@ -862,7 +612,7 @@ static void release(struct rp_recorder *r)
 	free(r->folder);
 	free(r->open_text);
 	free(r->spaces);
-	free(r->block);
+	free(r->block.p);
 	free(r->column);
 	free(r);
 }
@@ -872,20 +622,20 @@ int rp_recorder_close(struct rp_recorder *r, const char *reason, struct rp_recor
 	int saved = errno, status = enter(r);
 	if (status)
 		return status;
-	struct text t = {0};
-	text_bytes(&t, "{", 1);
-	member_text(&t, "end", reason && *reason ? reason : "finished");
-	member_count(&t, "steps", r->sum_up.steps);
-	member_count(&t, "rows", r->rows);
-	member_digest(&t, "sum", r->sum);
-	member_count(&t, "lost_steps", r->sum_up.lost_steps);
-	member_count(&t, "lost_samples", r->sum_up.lost_samples);
-	member_count(&t, "wrong_calls", r->sum_up.wrong_calls);
+	struct json_text t = {0};
+	json_text_raw(&t, "{", 1);
+	json_text_string(&t, "end", reason && *reason ? reason : "finished");
+	json_text_count(&t, "steps", r->sum_up.steps);
+	json_text_count(&t, "rows", r->rows);
+	json_text_digest(&t, "sum", r->sum);
+	json_text_count(&t, "lost_steps", r->sum_up.lost_steps);
+	json_text_count(&t, "lost_samples", r->sum_up.lost_samples);
+	json_text_count(&t, "wrong_calls", r->sum_up.wrong_calls);
 	if (r->forked)
-		member_count(&t, "forked_calls", atomic_load(r->forked));
-	member_text(&t, "first_error", r->sum_up.first_error);
-	member_int(&t, "time_ns", now_ns());
-	text_bytes(&t, "}", 1);
+		json_text_count(&t, "forked_calls", atomic_load(r->forked));
+	json_text_string(&t, "first_error", r->sum_up.first_error);
+	json_text_int(&t, "time_ns", now_ns());
+	json_text_raw(&t, "}", 1);
 	r->failed_opens = 0;
 	int error = t.failed ? E2BIG : ensure_file(r);
 	if (!error)
@@ -932,21 +682,21 @@ static bool new_uuid(struct rp_recorder *r)
 	return true;
 }
 
-static void describe_sources(struct text *t, const struct rp_record_options *o)
+static void describe_sources(struct json_text *t, const struct rp_record_options *o)
 {
 	if (o->source_count == 0)
 		return;
-	member_name(t, "sources");
-	text_bytes(t, "[", 1);
+	json_text_name(t, "sources");
+	json_text_raw(t, "[", 1);
 	for (size_t i = 0; i < o->source_count; i++) {
-		text_bytes(t, i ? ",{" : "{", i ? 2 : 1);
-		member_text(t, "name", o->sources[i].name);
-		member_count(t, "size", o->sources[i].size);
-		member_real(t, "weight", o->sources[i].weight);
-		member_real(t, "epochs", o->sources[i].epochs);
-		text_bytes(t, "}", 1);
+		json_text_raw(t, i ? ",{" : "{", i ? 2 : 1);
+		json_text_string(t, "name", o->sources[i].name);
+		json_text_count(t, "size", o->sources[i].size);
+		json_text_real(t, "weight", o->sources[i].weight);
+		json_text_real(t, "epochs", o->sources[i].epochs);
+		json_text_raw(t, "}", 1);
 	}
-	text_bytes(t, "]", 1);
+	json_text_raw(t, "]", 1);
 }
 
 static const char *const key_names[] = {"ids", "text", "content"};
@@ -956,44 +706,44 @@ static const char *const key_names[] = {"ids", "text", "content"};
 static char *describe(
 	const struct rp_recorder *r, const struct rp_record_options *o, const char *launch)
 {
-	struct text t = {0};
-	text_bytes(&t, "{", 1);
-	member_text(&t, "uuid", r->uuid);
-	member_text(&t, "launch", launch);
-	member_text(&t, "run", o->run);
-	member_text(&t, "kind", o->kind);
-	member_int(&t, "dp", r->dp);
-	member_int(&t, "dp_size", o->dp_size);
-	member_int(&t, "rank", o->rank);
-	member_int(&t, "world_size", o->world_size);
+	struct json_text t = {0};
+	json_text_raw(&t, "{", 1);
+	json_text_string(&t, "uuid", r->uuid);
+	json_text_string(&t, "launch", launch);
+	json_text_string(&t, "run", o->run);
+	json_text_string(&t, "kind", o->kind);
+	json_text_int(&t, "dp", r->dp);
+	json_text_int(&t, "dp_size", o->dp_size);
+	json_text_int(&t, "rank", o->rank);
+	json_text_int(&t, "world_size", o->world_size);
 	if (o->from_step >= 0)
-		member_int(&t, "from_step", o->from_step);
-	member_text(&t, "from_path", o->from_path);
-	member_text(&t, "keys", key_names[o->keys]);
-	member_text(&t, "dataset", o->dataset);
-	member_text(&t, "fingerprint", o->fingerprint);
-	member_text(&t, "unit", o->unit);
-	member_text(&t, "order", o->order);
-	member_text(&t, "sampling", o->sampling);
-	member_count(&t, "size", o->dataset_size);
-	member_real(&t, "repeat", o->repeat);
+		json_text_int(&t, "from_step", o->from_step);
+	json_text_string(&t, "from_path", o->from_path);
+	json_text_string(&t, "keys", key_names[o->keys]);
+	json_text_string(&t, "dataset", o->dataset);
+	json_text_string(&t, "fingerprint", o->fingerprint);
+	json_text_string(&t, "unit", o->unit);
+	json_text_string(&t, "order", o->order);
+	json_text_string(&t, "sampling", o->sampling);
+	json_text_count(&t, "size", o->dataset_size);
+	json_text_real(&t, "repeat", o->repeat);
 	describe_sources(&t, o);
 	if (o->has_seed)
-		member_int(&t, "seed", o->seed);
-	member_count(&t, "global_batch", o->global_batch);
-	member_count(&t, "micro_batch", o->micro_batch);
-	member_count(&t, "accumulation", o->accumulation);
-	member_count(&t, "workers", o->workers);
-	member_count(&t, "prefetch", o->prefetch);
+		json_text_int(&t, "seed", o->seed);
+	json_text_count(&t, "global_batch", o->global_batch);
+	json_text_count(&t, "micro_batch", o->micro_batch);
+	json_text_count(&t, "accumulation", o->accumulation);
+	json_text_count(&t, "workers", o->workers);
+	json_text_count(&t, "prefetch", o->prefetch);
 	if (o->drop_last)
-		member_int(&t, "drop_last", o->drop_last > 0);
-	member_text(&t, "code", o->code);
-	member_text(&t, "versions", o->versions);
-	member_text(&t, "config", o->config);
-	member_text(&t, "intent", o->intent);
-	member_text(&t, "recorder", rp_record_version());
-	member_int(&t, "pid", r->owner);
-	member_int(&t, "time_ns", now_ns());
+		json_text_int(&t, "drop_last", o->drop_last > 0);
+	json_text_string(&t, "code", o->code);
+	json_text_string(&t, "versions", o->versions);
+	json_text_string(&t, "config", o->config);
+	json_text_string(&t, "intent", o->intent);
+	json_text_string(&t, "recorder", rp_record_version());
+	json_text_int(&t, "pid", r->owner);
+	json_text_int(&t, "time_ns", now_ns());
 	if (t.failed) {
 		free(t.p);
 		return NULL;
