@@ -40,6 +40,7 @@ struct options {
 	int operand_count;
 	struct verify_options verify; /* limits, against, step, quick, threads, settle */
 	const char *policy, *report;  /* of gate: as typed, or NULL */
+	const char *output;           /* of snapshot: likewise */
 	bool print_path;
 	bool json, quiet, verbose, help, version;
 	enum when color;
