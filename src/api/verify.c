@@ -232,7 +232,7 @@ static int judge_choice(struct report *r, struct subject *now, const struct choi
 	if (status < 0)
 		return judge_unreadable(r, now->chosen, o, e);
 	if (status == RP_OK) {
-		overview_input(r, &now->state, "checkpoint");
+		overview_input(r, &now->state, now->state.snapshot ? "snapshot" : "checkpoint");
 		if (has_before)
 			status = open_earlier(
 				&before, o->against, now->listing.root, choice->previous, o, e);

@@ -25,7 +25,7 @@ static bool tell_taken(const struct rule *r, const struct state *s, struct cover
 			cover_not_checked(
 				cover, r->name, r->subject, "%s", c->reason ? c->reason : "");
 		else
-			cover_ran(cover, r->name, r->subject, c->unit ? c->unit : "", c->done,
+			cover_ran(cover, r->name, r->subject, c->unit, c->done,
 				c->total, c->reason);
 		return true;
 	}
@@ -58,7 +58,7 @@ void audit_rule(
 		return;
 	if ((r->needs & NEEDS_PREVIOUS) && !c->previous)
 		cover_not_checked(cover, r->name, r->subject, "%s", c->no_previous);
-	else if ((r->needs & (NEEDS_BYTES | NEEDS_ELEMENTS)) && !c->bytes)
+	else if ((r->needs & NEEDS_BYTES) && !c->bytes)
 		cover_not_checked(cover, r->name, r->subject, "%s",
 			c->no_bytes ? c->no_bytes : "bytes were not read (--quick)");
 	else if ((r->needs & NEEDS_ELEMENTS) && !has_elements(r, c))

@@ -40,9 +40,8 @@ enum rule_needs {
 	NEEDS_ONE = 0,
 	NEEDS_PREVIOUS = 1,
 	NEEDS_BYTES = 2,
-	NEEDS_ELEMENTS =
-		8, /* the tensors' elements in files that are there, beyond what one pass told */
-	NEEDS_LEDGER = 4, /* a sample log, and no checkpoint */
+	NEEDS_LEDGER = 4,   /* a sample log, and no checkpoint */
+	NEEDS_ELEMENTS = 8, /* beside BYTES: elements of tensors in files that are still there */
 };
 
 struct rule {
