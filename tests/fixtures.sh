@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # Hold the report on every fixture against what its `expect` file says. A line is
-#   verify PATH [--against PATH] : must CODE… ; mustnot CODE… ; mustnot-any SEVERITY… ; word WORD
+#   verify PATH [--against PATH] [--with NAME=VERSION]… : must CODE… ; mustnot CODE… ; mustnot-any SEVERITY… ; word WORD
 # where `must A|B` wants one of the two. Paths are relative to the fixture's folder.
 set -u
+unset VIRTUAL_ENV CONDA_PREFIX
 reprise=$(realpath "${1:?usage: fixtures.sh REPRISE [FIXTURE…]}")
 shift
 here=$(cd "$(dirname "$0")/.." && pwd)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "audit/policy.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -10,6 +11,7 @@
 #define POLICY_MEMORY ((size_t)16 << 20)
 #define SHOWN_MAX 60 /* bytes of a name that an error shows */
 #define WORD_MAX 64u
+#define WITH_MAX 1000 /* versions that a policy names */
 
 static const char *const names[] = {"quick", "full", "strict"};
 enum { QUICK, FULL, STRICT, NAME_COUNT };
@@ -355,6 +357,40 @@ static bool take_parameters(struct reading *r, const struct ini_entry *entry)
 	return r->p->expects_parameters = true;
 }
 
+static bool no_memory(struct reading *r)
+{
+	fail(r->e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for a policy");
+	return false;
+}
+
+static bool take_env(struct reading *r, const struct ini_entry *entry)
+{
+	if (entry->value.n == 0)
+		return complain(r, entry, "env wants the prefix of a Python environment");
+	r->p->env = arena_strdup(&r->p->arena, entry->value);
+	return r->p->env || no_memory(r);
+}
+
+/* "accelerate=1.10.1 torch=2.6.0". */
+static bool take_with(struct reading *r, const struct ini_entry *entry)
+{
+	struct slice list = entry->value;
+
+	for (struct slice word = next_word(&list); word.n > 0; word = next_word(&list)) {
+		struct environment one;
+		environment_init(&one);
+		bool sound = environment_tell(&one, word);
+		environment_release(&one);
+		if (!sound)
+			return complain(r, entry, "with wants NAME=VERSION, not '%.*s'",
+				shown(word), word.p);
+		const char **slot = array_push(&r->p->with, WITH_MAX);
+		if (!slot || !(*slot = arena_strdup(&r->p->arena, word)))
+			return no_memory(r);
+	}
+	return true;
+}
+
 /* The one table of sections and keys; a key that is NULL stands for a finding's code. */
 static const struct key_row {
 	const char *section, *key;
@@ -368,6 +404,8 @@ static const struct key_row {
 	{"severity", NULL, take_severity},
 	{"accept", NULL, take_accept},
 	{"expect", "parameters", take_parameters},
+	{"launch", "env", take_env},
+	{"launch", "with", take_with},
 };
 
 #define KEY_ROWS (sizeof key_rows / sizeof *key_rows)
@@ -473,6 +511,7 @@ int policy_load(struct policy *p, const char *name_or_file, int64_t today, struc
 
 void policy_release(struct policy *p)
 {
+	array_release(&p->with);
 	arena_release(&p->arena);
 }
 
