@@ -29,11 +29,7 @@ static struct slice cut(struct slice *rest, char separator)
 
 	rest->p += part.n + (at ? 1 : 0);
 	rest->n -= part.n + (at ? 1 : 0);
-	while (part.n > 0 && part.p[0] == ' ')
-		part = (struct slice){part.p + 1, part.n - 1};
-	while (part.n > 0 && part.p[part.n - 1] == ' ')
-		part.n--;
-	return part;
+	return slice_trim(part);
 }
 
 /* ">=1.7" or "<1.15". */

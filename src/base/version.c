@@ -10,15 +10,6 @@ static struct slice rest_of(struct slice s, size_t from)
 	return (struct slice){s.p + from, s.n - from};
 }
 
-static struct slice trim(struct slice s)
-{
-	while (s.n > 0 && isspace((unsigned char)s.p[0]))
-		s = rest_of(s, 1);
-	while (s.n > 0 && isspace((unsigned char)s.p[s.n - 1]))
-		s.n--;
-	return s;
-}
-
 static bool is_separator(char c)
 {
 	return c == '.' || c == '-' || c == '_';
@@ -170,7 +161,7 @@ static bool take_local(struct slice s, struct version *v)
 
 bool version_parse(struct slice text, struct version *out)
 {
-	struct slice s = trim(text), behind;
+	struct slice s = slice_trim(text), behind;
 	uint64_t number;
 
 	*out = (struct version){.pre = VERSION_FINAL};

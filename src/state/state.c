@@ -53,9 +53,12 @@ void state_release(struct state *s)
 	array_release(&s->optimizers);
 	array_release(&s->tensors);
 	array_release(&s->storages);
+	array_release(&s->summaries);
+	array_release(&s->leaves);
 	array_release(&s->bodies);
 	array_release(&s->log);
 	array_release(&s->placements);
+	array_release(&s->taken);
 	arena_release(&s->arena);
 }
 

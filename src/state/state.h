@@ -149,6 +149,33 @@ struct state_tensor {
 	bool whole; /* covers its storage exactly, so that the storage's digest is its own */
 };
 
+/*
+ * What one pass over a tensor's elements told. The canonical bytes are its elements in C order,
+ * little-endian and packed, so that digests are the same however a framework stored the tensor.
+ * `digest` is XXH3-128 of them up to LEAF_BYTES; above, XXH3-128 over the digests of its leaves,
+ * each as two little-endian words, low word first. Statistics count elements and are taken over
+ * finite ones; min, max, mean and rms are NaN where there are none.
+ */
+struct tensor_summary {
+	uint64_t digest[2];  /* low word, high word */
+	uint64_t first_leaf; /* index in leaves */
+	uint32_t leaves;     /* 0 where the tensor is no larger than one */
+	bool known;          /* digest and leaves hold */
+	bool valued;         /* so does what follows: its elements are real numbers */
+	double min, max, mean, rms;
+	uint64_t zeros, nans;
+	uint64_t infinities;          /* of either sign */
+	uint64_t negative_infinities; /* of those */
+	uint64_t denormals;           /* subnormal ones, not zero */
+};
+
+#define LEAF_BYTES ((uint64_t)1 << 20)
+
+/* XXH3-128 of LEAF_BYTES canonical bytes of a tensor, or of what is left in its last leaf. */
+struct leaf_digest {
+	uint64_t digest[2]; /* low word, high word */
+};
+
 /* One parameter's entry in an optimizer's state. */
 struct opt_param {
 	int64_t id;                       /* key in `state`: index of the parameter */
@@ -193,9 +220,15 @@ struct state {
 	ARRAY(struct optimizer) optimizers;
 	ARRAY(struct state_tensor) tensors;
 	ARRAY(struct state_storage) storages;
+	ARRAY(struct tensor_summary) summaries; /* of each tensor; empty where no bytes were read */
+	ARRAY(struct leaf_digest) leaves;       /* of the tensors larger than one, in their order */
 	ARRAY(struct rng_state *) bodies;
 	ARRAY(struct placement) placements;
 	ARRAY(struct log_point) log; /* by step, as found in the checkpoint itself */
+	ARRAY(struct cover) taken;   /* of a snapshot: what was looked at when it was taken */
+	const char *snapshot;        /* the snapshot that it was read from, so that none of its files
+					is there to be read; or NULL */
+	bool bytes_read;             /* storages and summaries say what is in the bytes */
 	bool on_cuda;                /* weights were saved from a GPU */
 	int32_t world;    /* ranks that the checkpoint itself shows to have existed; 0: not known */
 	int64_t mtime_ns; /* newest of its files */
