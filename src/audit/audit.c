@@ -18,6 +18,10 @@ void audit_run(struct audit_case *c, struct findings *sink, struct coverage *cov
 {
 	for (size_t i = 0; rules[i]; i++) {
 		const struct rule *r = rules[i];
+		/* A command's subject is a checkpoint or a log; rules about the other say nothing. */
+		if (((r->needs & NEEDS_LEDGER) && !c->ledger) ||
+			(!(r->needs & NEEDS_LEDGER) && !c->current))
+			continue;
 		if ((r->needs & NEEDS_PREVIOUS) && !c->previous)
 			cover_not_checked(cover, r->name, r->subject, "%s", c->no_previous);
 		else if ((r->needs & NEEDS_BYTES) && !c->bytes)
@@ -65,6 +69,22 @@ const char *rounded_text(struct findings *sink, double v, int digits)
 	const char *text = findings_text(sink, "%s", strbuf_text(&b));
 	strbuf_release(&b);
 	return text;
+}
+
+const char *count_text(struct findings *sink, int64_t n)
+{
+	struct strbuf b;
+
+	strbuf_init(&b, 100);
+	text_add_signed_count(&b, n);
+	const char *text = findings_text(sink, "%s", strbuf_text(&b));
+	strbuf_release(&b);
+	return text;
+}
+
+const char *counted_text(struct findings *sink, uint64_t n, const char *unit)
+{
+	return findings_text(sink, "%s %s%s", count_text(sink, (int64_t)n), unit, n == 1 ? "" : "s");
 }
 
 const char *ranks_text(struct findings *sink, const int32_t *ranks, size_t count)

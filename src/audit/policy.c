@@ -406,17 +406,6 @@ static void grade(const struct policy *p, struct findings *findings)
 	}
 }
 
-static const char *count_text(struct findings *sink, int64_t n)
-{
-	struct strbuf b;
-
-	strbuf_init(&b, 100);
-	text_add_signed_count(&b, n);
-	const char *text = findings_text(sink, "%s", strbuf_text(&b));
-	strbuf_release(&b);
-	return text;
-}
-
 static void expect_parameters(const struct policy *p, struct verdict_case *v, struct state *s)
 {
 	struct findings *sink = v->findings;
