@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#define _GNU_SOURCE
 #include "ledger/tally.h"
 
 #include <math.h>
-#include <pthread.h>
 #include <stdlib.h>
 
 #include "base/size.h"
+#include "base/team.h"
 
 #define EPOCHS_MAX ((size_t)1 << 26)
 #define REPEATS_MAX ((size_t)1 << 26)
@@ -302,48 +301,30 @@ static inline void count_sample(
 	}
 }
 
-typedef void team_fn(struct worker *w);
+typedef void count_fn(struct worker *w);
 
 struct member {
-	struct worker *w;
-	team_fn *fn;
+	struct worker *worker;
+	count_fn *fn;
 };
 
-static void *run_member(void *context)
+static void run_member(void *member)
 {
-	struct member *m = context;
-	m->fn(m->w);
-	return NULL;
+	struct member *m = member;
+	m->fn(m->worker);
 }
 
-/* All workers do their share; the caller is the first of them. */
-static int run_team(struct worker *workers, unsigned count, team_fn *fn, struct error *e)
+/* All workers do their share of one thing; the first error of them is the answer. */
+static int run_team(struct worker *workers, unsigned count, count_fn *fn, struct error *e)
 {
-	pthread_t threads[count > 0 ? 1 : 1];
-	(void)threads;
-	pthread_t *ids = calloc(count, sizeof *ids);
 	struct member *members = calloc(count, sizeof *members);
-	bool *started = calloc(count, sizeof *started);
 
-	if (!ids || !members || !started) {
-		free(ids);
-		free(members);
-		free(started);
+	if (!members)
 		return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for threads");
-	}
 	for (unsigned i = 0; i < count; i++)
 		members[i] = (struct member){&workers[i], fn};
-	for (unsigned i = 1; i < count; i++)
-		started[i] = pthread_create(&ids[i], NULL, run_member, &members[i]) == 0;
-	for (unsigned i = 0; i < count; i++)
-		if (!started[i])
-			fn(&workers[i]);
-	for (unsigned i = 1; i < count; i++)
-		if (started[i])
-			pthread_join(ids[i], NULL);
-	free(ids);
+	team_run(members, sizeof *members, count, run_member);
 	free(members);
-	free(started);
 	for (unsigned i = 0; i < count; i++) {
 		if (workers[i].status < 0) {
 			*e = workers[i].error;
@@ -418,8 +399,7 @@ struct slot {
 
 static inline bool in_pass(const struct counting *c, uint64_t key)
 {
-	return c->passes == 1 ||
-	       (uint64_t)((unsigned __int128)key * c->passes >> 64) == c->pass;
+	return c->passes == 1 || (key >> 32) * c->passes >> 32 == c->pass;
 }
 
 /* Bits below those that choose the pass. */
