@@ -207,6 +207,10 @@ check-library: $B/libreprise.so.$(VERSION) ## hold what the library exports agai
 check-install: all ## install into an empty folder, use what is there, uninstall
 	$(Q)tests/install.sh "$(MAKE)" "$(MODE)" "$(PREFIX)" "$(CC) $(filter -fsanitize=% --coverage,$(MODE_FLAGS_$(MODE)))"
 
+.PHONY: check-other-release
+check-other-release: ## run the tests on the other Debian release, in a chroot (as root)
+	$(Q)+tests/other-release.sh
+
 check-unit: $B/unit ## run the unit tests
 	$(Q)$B/unit
 
