@@ -73,28 +73,18 @@ static void match_by_samples(const struct ledger *l, uint32_t first, uint32_t st
 	uint32_t i = 0, k = 0, met = 0, key_met = 0;
 
 	m->by_samples = true;
-	while (i < steps && k < key->steps) {
-		const struct ledger_step *s = &l->steps.items[first + i],
-					 *d = &l->steps.items[key->first + k];
-		if (n <= key_n) {
-			add_sum(sum, s->sum);
-			n += s->n;
-			i++;
+	for (;;) {
+		if (n <= key_n && i < steps) {
+			add_sum(sum, l->steps.items[first + i].sum);
+			n += l->steps.items[first + i++].n;
+		} else if (n > key_n && k < key->steps) {
+			add_sum(key_sum, l->steps.items[key->first + k].sum);
+			key_n += l->steps.items[key->first + k++].n;
 		} else {
-			add_sum(key_sum, d->sum);
-			key_n += d->n;
-			k++;
+			break;
 		}
-		if (n != key_n) {
-			/* Take the other side up to here before this one goes on. */
-			while (key_n < n && k < key->steps) {
-				d = &l->steps.items[key->first + k++];
-				add_sum(key_sum, d->sum);
-				key_n += d->n;
-			}
-			if (n != key_n)
-				continue;
-		}
+		if (n != key_n)
+			continue;
 		if (sum[0] != key_sum[0] || sum[1] != key_sum[1]) {
 			m->differs = true;
 			m->at = first + met;
@@ -410,6 +400,7 @@ static void count_votes(struct vote *votes, size_t count, struct alignment *best
 			(end - i == best->votes && near < llabs(best->offset))) {
 			best->votes = end - i;
 			best->offset = votes[i].offset;
+			best->first = votes[i].i;
 		}
 		i = end;
 	}
@@ -517,6 +508,11 @@ static void align_class(const struct ranks *r, const struct seam *m, const struc
 		*out = by_rank;
 }
 
+uint64_t align_source(const struct seam *s, const struct alignment *a)
+{
+	return s->at + a->first + (uint64_t)a->offset;
+}
+
 bool align_in_order(const struct alignment *a)
 {
 	return a->votes > 0 && (double)a->votes >= IN_ORDER * (double)a->heads;
@@ -585,16 +581,14 @@ static int verify(struct alignments *a, struct seam *m, struct alignment *x, enu
 
 	if (!align_in_order(x) || x->by_rank)
 		return RP_OK;
+	uint64_t own = m->at + x->first, left = m->rows - x->first;
 	if (class == HIT_AHEAD) {
-		uint64_t lag = x->offset > 0 ? (uint64_t)x->offset : 0;
-		uint64_t own = x->offset < 0 ? (uint64_t)-x->offset : 0;
-		uint64_t rows = m->rows - (own < m->rows ? own : m->rows);
-		uint64_t left = m->key.rows - (lag < m->key.rows ? lag : m->key.rows);
-		run = align_run(&line, m->at + own, &all, m->key.row + lag,
-			rows < left ? rows : left, a->lineage->ledger, e);
+		uint64_t lag = x->first + (uint64_t)x->offset, most = m->key.rows - lag;
+		run = align_run(&line, own, &all, m->key.row + lag, left < most ? left : most,
+			a->lineage->ledger, e);
 	} else {
-		uint64_t source = m->at - (uint64_t)-x->offset, most = (uint64_t)-x->offset;
-		run = align_run(&line, m->at, &line, source, most < m->rows ? most : m->rows,
+		uint64_t source = own - (uint64_t)-x->offset, most = m->at - source;
+		run = align_run(&line, own, &line, source, left < most ? left : most,
 			a->lineage->ledger, e);
 	}
 	if (run < 0)
@@ -603,14 +597,20 @@ static int verify(struct alignments *a, struct seam *m, struct alignment *x, enu
 	return RP_OK;
 }
 
-/* Whether the epoch had the order of that earlier one before the seam too. */
+/* Whether the epoch had the order of that earlier one before the seam too, place by place. */
 static int check_followed(struct alignments *a, struct seam *m, struct error *e)
 {
 	struct sample_source line = lineage_line(a->lineage);
 	uint64_t most = m->behind < HEAD_MOST ? m->behind : HEAD_MOST;
-	uint64_t distance = (uint64_t)-m->before.offset;
 
-	if (!align_in_order(&m->before) || most == 0 || distance + most > m->at)
+	if (!align_in_order(&m->before))
+		return RP_OK;
+	uint64_t source = align_source(m, &m->before);
+	m->earlier = tally_epoch_at(a->tally, source);
+	const struct line_epoch *earlier = &a->tally->epochs.items[m->earlier];
+	uint64_t distance = m->at - m->behind - earlier->at;
+	m->lag = m->before.offset + (int64_t)distance;
+	if (most == 0 || m->behind > earlier->rows)
 		return RP_OK;
 	int64_t run = align_run(&line, m->at - most, &line, m->at - most - distance, most,
 		a->lineage->ledger, e);

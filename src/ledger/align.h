@@ -47,6 +47,7 @@ struct alignment {
 	uint64_t votes;  /* of those, at the offset */
 	int64_t offset;  /* of the occurrence against the sample's own place, in samples of the line;
 			    for an answer key: how many samples of it lie before */
+	uint64_t first;  /* the first of them, counted from the seam */
 	bool by_rank;    /* counted within each rank, as the batches are shifted against the steps */
 	uint64_t run;    /* samples in a row from the first vote on, verified; 0: by rank only */
 };
@@ -68,8 +69,11 @@ struct seam {
 	struct alignment again;  /* in this epoch, before the seam */
 	struct alignment before; /* in earlier epochs */
 	struct alignment ahead;  /* in the answer key */
-	bool followed; /* the samples before the seam were at the same offset as `before`: the
-			  epoch has that order */
+	/* Where `before` is in order: */
+	size_t earlier; /* the epoch in which those samples lie */
+	int64_t lag;    /* how far on from the seam's own place in the epoch they lie there */
+	bool followed;  /* the samples before the seam were those of that epoch too, place by
+			   place: the two epochs have one order */
 };
 
 struct alignments {
@@ -93,6 +97,9 @@ struct key_match align_match(
  */
 int64_t align_run(const struct sample_source *x, uint64_t a, const struct sample_source *y,
 	uint64_t b, uint64_t most, const struct ledger *l, struct error *e);
+
+/* Where on the line the first sample that voted occurred before; not for answer keys. */
+uint64_t align_source(const struct seam *s, const struct alignment *a);
 
 /* Whether an alignment says that samples come in the order in which they came before. */
 bool align_in_order(const struct alignment *a);

@@ -140,9 +140,9 @@ static int take_logged_epochs(struct tally *t, struct error *e)
 			const struct ledger_step *s = &g->ledger->steps.items[p->first + k];
 			uint64_t at = p->at + (s->row - p->row);
 			bool begins = s->epoch != label;
-			if (begins && i > 0 && k == 0 && s->epoch < label) {
+			if (i > 0 && k == 0 && s->epoch <= label) {
 				uint64_t rows = at - t->epochs.items[t->epochs.count - 1].at;
-				begins = t->size > 0 && rows + s->n > t->size * t->repeat;
+				begins = t->size > 0 && rows >= t->size * t->repeat;
 			}
 			if (begins || t->epochs.count == 0)
 				status = add_epoch(t, at, s->epoch, e);
@@ -219,7 +219,6 @@ struct worker {
 	struct part_tally *parts;
 	ARRAY(struct repeat) repeats;
 	uint64_t distinct;
-	uint64_t largest;
 	size_t epoch, part; /* where the last sample was */
 	struct slot *slots;
 	size_t slot_count;
@@ -351,16 +350,6 @@ static bool read_block(struct worker *w, uint64_t at, uint64_t end, struct sampl
 		return false;
 	w->status = w->c->line.read(&w->c->line, at, (size_t)n, w->buffer, b, &w->error);
 	return w->status >= 0;
-}
-
-static void find_largest(struct worker *w)
-{
-	struct sample_block b;
-	uint64_t at, end;
-
-	for (share_of(w, &at, &end); at < end && read_block(w, at, end, &b); at += b.n)
-		for (size_t i = 0; i < b.n; i++)
-			w->largest = b.keys[i] > w->largest ? b.keys[i] : w->largest;
 }
 
 /* Each thread goes over all samples and counts those in its share of the pass's ids. */
@@ -577,9 +566,10 @@ static int count_dense_passes(struct counting *c, struct worker *workers, uint64
 }
 
 /* One space of integer ids, close together, each meant to be seen once: a table by id is best. */
-static bool is_dense(const struct counting *c, uint64_t largest, uint64_t memory)
+static bool is_dense(const struct counting *c, uint64_t memory)
 {
 	const struct ledger *l = c->t->lineage->ledger;
+	uint64_t largest = l->spaces.count == 1 ? l->spaces.items[0].max_key : 0;
 
 	return l->spaces.count == 1 && l->spaces.items[0].kind == KEY_ID && !c->counted &&
 	       c->line.rows < UINT32_MAX && largest < 4 * c->line.rows + 65536 &&
@@ -664,7 +654,6 @@ static int count(struct tally *t, const struct place_index *places, uint8_t *fac
 		.anchor_below = g->rows <= ANCHORS ? UINT64_MAX
 						   : UINT64_MAX / (g->rows / ANCHORS + 1)};
 	struct worker *workers = calloc(threads, sizeof *workers);
-	uint64_t largest = 0;
 	int status = RP_OK;
 
 	if (!workers)
@@ -676,12 +665,9 @@ static int count(struct tally *t, const struct place_index *places, uint8_t *fac
 	for (unsigned i = 0; i < threads && status == RP_OK; i++)
 		status = worker_init(&workers[i], &c, i, e);
 	if (status == RP_OK)
-		status = run_team(workers, threads, find_largest, e);
-	for (unsigned i = 0; i < threads; i++)
-		largest = workers[i].largest > largest ? workers[i].largest : largest;
-	if (status == RP_OK)
-		status = is_dense(&c, largest, memory)
-				 ? count_dense_passes(&c, workers, largest + 1, memory, e)
+		status = is_dense(&c, memory)
+				 ? count_dense_passes(&c, workers,
+					   g->ledger->spaces.items[0].max_key + 1, memory, e)
 				 : count_hashed(&c, workers, memory, e);
 	for (unsigned i = 0; i < threads; i++) {
 		if (status == RP_OK)
