@@ -109,6 +109,11 @@ struct key_match align_match(
 	for (uint32_t i = 0; i < m.steps; i++) {
 		const struct ledger_step *s = &l->steps.items[first + i],
 					 *d = &l->steps.items[key->first + i];
+		/* A step that was cut short, on either side, is no difference. */
+		if ((s->n < d->n && i + 1 == steps) || (d->n < s->n && i + 1 == key->steps)) {
+			m.steps = i;
+			break;
+		}
 		if (s->n != d->n && m.same == i && s->n > 0 && d->n > 0) {
 			struct key_match by = {0};
 			match_by_samples(l, first, steps, key, &by);

@@ -271,13 +271,12 @@ static void count_again(struct worker *w, uint64_t at, uint64_t before, uint64_t
 			    y = place_in(c->places, line_row(p, before), p->first, p->steps);
 	if (x.of->dp != y.of->dp) {
 		n->in_ranks += !tail;
+	} else if (x.of->worker != y.of->worker) {
+		n->in_workers += !tail;
 	} else if (x.step == y.step) {
-		n->in_step++;
-		n->in_worker += x.of->worker != y.of->worker;
+		n->in_step += !tail;
 	} else {
 		n->in_rank += !tail;
-		if (at < n->first_again)
-			n->first_again = at;
 	}
 }
 
@@ -596,11 +595,9 @@ static int add_up(struct tally *t, const struct worker *w, struct error *e)
 		struct part_tally *p = &t->parts.items[i];
 		p->across += w->parts[i].across;
 		p->in_step += w->parts[i].in_step;
-		p->in_worker += w->parts[i].in_worker;
+		p->in_workers += w->parts[i].in_workers;
 		p->in_rank += w->parts[i].in_rank;
 		p->in_ranks += w->parts[i].in_ranks;
-		if (w->parts[i].first_again < p->first_again)
-			p->first_again = w->parts[i].first_again;
 	}
 	t->distinct += w->distinct;
 	if (w->repeats.count == 0)
@@ -635,8 +632,6 @@ static int worker_init(struct worker *w, struct counting *c, unsigned number, st
 		.parts = calloc(t->parts.count + 1, sizeof *w->parts)};
 	if (!w->buffer || !w->epochs || !w->parts)
 		return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for counting samples");
-	for (size_t i = 0; i < t->parts.count; i++)
-		w->parts[i].first_again = UINT64_MAX;
 	return RP_OK;
 }
 
@@ -661,7 +656,7 @@ static int count(struct tally *t, const struct place_index *places, uint8_t *fac
 	t->distinct = t->passes = 0;
 	t->repeats.count = 0;
 	for (size_t i = 0; i < t->parts.count; i++)
-		t->parts.items[i] = (struct part_tally){.first_again = UINT64_MAX};
+		t->parts.items[i] = (struct part_tally){0};
 	for (unsigned i = 0; i < threads && status == RP_OK; i++)
 		status = worker_init(&workers[i], &c, i, e);
 	if (status == RP_OK)

@@ -39,12 +39,11 @@ struct line_epoch {
  * latest occurrence, beyond the declared repeat factor, and without the last step of an epoch.
  */
 struct part_tally {
-	uint64_t across;    /* different samples that the epoch had consumed before this attempt */
-	uint64_t in_step;   /* repeats inside one step of one rank */
-	uint64_t in_worker; /* of those, between different loader workers */
-	uint64_t in_rank;   /* inside one rank, of another step */
-	uint64_t in_ranks;  /* of another rank of the same attempt */
-	uint64_t first_again; /* place on the line of its first repeat of its own, or UINT64_MAX */
+	uint64_t across;     /* different samples that the epoch had consumed before this attempt */
+	uint64_t in_step;    /* repeats inside one step of one rank and worker */
+	uint64_t in_rank;    /* inside one rank and worker, of another step */
+	uint64_t in_workers; /* of another loader worker of the rank */
+	uint64_t in_ranks;   /* of another rank of the same attempt */
 };
 
 /* A repeat whose key is an anchor: its place on the line, and where it was consumed before. */

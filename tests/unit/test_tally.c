@@ -108,7 +108,7 @@ static void assert_counts(const struct tally *t)
 			else if (flat[last].dp != flat[i].dp)
 				want.in_ranks += !tail;
 			else if (flat[last].step == flat[i].step)
-				want.in_step++;
+				want.in_step += !tail;
 			else
 				want.in_rank += !tail;
 		}
