@@ -16,6 +16,7 @@
 #include "state/state.h"
 
 struct lineage;
+struct case_line;
 
 struct audit_case {
 	struct state *current;
@@ -29,6 +30,8 @@ struct audit_case {
 		*bytes; /* what was streamed of the current one; NULL: metadata only */
 	const struct ledger *ledger;   /* the sample log, or NULL */
 	const struct lineage *lineage; /* of its training attempts; NULL without a log */
+	const struct case_line *lines; /* training, then validation where there is any */
+	size_t line_count;
 	const struct limits *limits;
 	const struct environment
 		*environment;    /* what will resume, as far as it is known; or NULL */
