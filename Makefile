@@ -244,7 +244,7 @@ check-other-release: ## run the tests on the other Debian release, in a chroot (
 	$(Q)+tests/other-release.sh
 
 check-unit: $B/unit $B/reprise-h5 ## run the unit tests
-	$(Q)$B/unit
+	$(Q)CK_DEFAULT_TIMEOUT=$${CK_DEFAULT_TIMEOUT:-60} $B/unit
 
 check-fuzz: $(REPLAY) ## replay the fuzzing corpus and every past find
 	$(Q)$(REPLAY) tests/fuzz/corpus
