@@ -79,6 +79,8 @@ TEST_PACKAGES := check jansson
 HDF5_PACKAGE = $(shell $(PKG_CONFIG) --exists hdf5-serial && echo hdf5-serial || echo hdf5)
 H5_PACKAGES = $(HDF5_PACKAGE) libseccomp
 DEFINES_h5 = $(shell $(PKG_CONFIG) --cflags $(H5_PACKAGES))
+# What a static HDF5 wants behind it, which Debian's pkg-config file does not say.
+H5_LIBS_portable = -lsz -laec -lz -lm -ldl
 
 ifeq ($(V),0)
 Q := @
@@ -117,7 +119,7 @@ $B/reprise: $(CLI_OBJ) $B/libreprise.a | $B/reprise-h5
 
 $B/reprise-h5: $(H5_OBJ)
 	$(call say,LINK,$@)
-	$(Q)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $(H5_OBJ) $(shell $(PKG_CONFIG) --libs $(H5_PACKAGES))
+	$(Q)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $(H5_OBJ) $(shell $(PKG_CONFIG) --libs $(H5_PACKAGES)) $(H5_LIBS_$(MODE))
 
 $B/libreprise.a: $(OBJ)
 	$(call say,AR,$@)
@@ -231,7 +233,7 @@ check-install: all ## install into an empty folder, use what is there, uninstall
 	$(Q)tests/install.sh "$(MAKE)" "$(MODE)" "$(PREFIX)" "$(CC) $(filter -fsanitize=% --coverage,$(MODE_FLAGS_$(MODE)))"
 
 .PHONY: portable check-portable
-PORTABLE := build/portable/reprise
+PORTABLE := build/portable/reprise build/portable/reprise-h5
 portable: ## build the tool without any need of a library: copy it to any Linux machine of this kind
 	$(Q)$(MAKE) --no-print-directory MODE=portable $(PORTABLE)
 	@ls -l $(PORTABLE)

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# The portable tool needs nothing but itself and an old kernel: in a folder that holds it, /dev/null and checkpoints,
-# as a user without rights, with an empty environment, without /proc and with the system calls of Linux 4.18 alone,
-# it says byte for byte what the tool says that is built for this machine.
+# The portable tool needs nothing but itself, its helper and an old kernel: in a folder that holds them, /dev/null and
+# checkpoints, as a user without rights, with an empty environment, without /proc and with the system calls of Linux
+# 4.18 alone, it says byte for byte what the tool says that is built for this machine. Snapshots want /proc there, or
+# a kernel that can close a range of descriptors (5.9).
 set -euo pipefail
-usage="usage: check.sh COMPILER PORTABLE REPRISE"
-compiler=${1:?$usage} portable=${2:?$usage} reprise=$(realpath "${3:?$usage}")
+usage="usage: check.sh COMPILER PORTABLE HELPER REPRISE"
+compiler=${1:?$usage} portable=${2:?$usage} helper=${3:?$usage} reprise=$(realpath "${4:?$usage}")
 cd "$(dirname "$0")/../.."
 
 if [ -z "${REPRISE_PORTABLE_ROOT-}" ]; then
@@ -19,14 +20,17 @@ if [ -z "${REPRISE_PORTABLE_ROOT-}" ]; then
 fi
 root=$REPRISE_PORTABLE_ROOT
 
-if readelf -lW "$portable" | grep -q INTERP || readelf -dW "$portable" | grep -q NEEDED; then
-	echo "$portable needs other files" >&2
-	exit 1
-fi
+for file in "$portable" "$helper"; do
+	if readelf -lW "$file" | grep -q INTERP || readelf -dW "$file" | grep -q NEEDED; then
+		echo "$file needs other files" >&2
+		exit 1
+	fi
+done
 chmod 755 "$root"
-cp "$portable"* "$root"
+cp "$portable" "$helper" "$root"
 $compiler -O1 -Wall -Wextra -Werror -static -o "$root/old_kernel" tests/portable/old_kernel.c
-mkdir "$root/dev" "$root/runs"
+mkdir "$root/dev" "$root/proc" "$root/runs" "$root/this" "$root/that"
+chmod 777 "$root/that"
 touch "$root/dev/null"
 mount --bind /dev/null "$root/dev/null"
 cp -r fixtures/transformers-5.24.0/optimizer-lost/out "$root/runs/trainer"
@@ -35,16 +39,31 @@ cp -r fixtures/lightning-2.6.6/stateful/out "$root/runs/lightning"
 find "$root/runs" -exec touch -h -d 2026-01-01 {} +
 chmod -R a+rX "$root/runs"
 
-count=0
+fail() {
+	echo "reprise $*" >&2
+	exit 1
+}
+
+# The command here and there, under $kernel. OUT stands for a folder of its own in each place.
+count=0 kernel=/old_kernel
 compare() {
 	local wanted=0 came=0
-	(cd "$root" && env -i "$reprise" "$@" >"$root/wanted" 2>&1) || wanted=$?
-	env -i "$(command -v chroot)" ${REPRISE_PORTABLE_USER:+"$REPRISE_PORTABLE_USER"} "$root" /old_kernel /reprise "$@" >"$root/came" 2>&1 || came=$?
-	if [ "$wanted" != "$came" ] || ! diff -u "$root/wanted" "$root/came"; then
-		echo "reprise $*: exit status $wanted here, $came there" >&2
-		exit 1
-	fi
+	(cd "$root" && env -i "$reprise" "${@//OUT/this}" >"$root/wanted" 2>&1) || wanted=$?
+	# shellcheck disable=SC2086
+	env -i "$(command -v chroot)" ${REPRISE_PORTABLE_USER:+"$REPRISE_PORTABLE_USER"} "$root" $kernel /reprise \
+		"${@//OUT/that}" >"$root/came" 2>&1 || came=$?
+	sed -i 's|this/|that/|g' "$root/wanted"
+	[ "$wanted" = "$came" ] || fail "$*: exit status $wanted here, $came there: $(cat "$root/came")"
+	diff -u "$root/wanted" "$root/came" || fail "$*: see above"
 	count=$((count + 1))
+}
+
+snapshots() {
+	rm -f "$root/this/"* "$root/that/"*
+	compare snapshot runs/ranks/step_00030 -o OUT/ranks.rps
+	cmp "$root/this/ranks.rps" "$root/that/ranks.rps"
+	compare show OUT/ranks.rps
+	compare verify --format json --snapshot OUT/ranks.rps runs/ranks/step_00030
 }
 
 for run in trainer ranks lightning; do
@@ -60,4 +79,9 @@ compare ls runs/ranks/step_00030
 compare ls runs/nowhere
 compare explain
 compare --version
-echo "$count commands say the same without libraries, /proc, rights and later system calls"
+kernel=
+snapshots
+mount --rbind /proc "$root/proc"
+kernel=/old_kernel
+snapshots
+echo "$count commands say the same without libraries, rights, /proc and later system calls"
