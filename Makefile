@@ -73,14 +73,14 @@ ALL_CFLAGS = -std=c11 -fPIC -pthread -fvisibility=hidden $(WARNINGS) $(MODE_FLAG
 	$(shell $(PKG_CONFIG) --cflags $(PACKAGES)) $(CFLAGS)
 ALL_LDFLAGS = -pthread $(filter -fsanitize=% --coverage,$(MODE_FLAGS_$(MODE):-fsanitize=fuzzer-no-link%=)) \
 	$(MODE_LDFLAGS_$(MODE)) $(LDFLAGS)
-LIBS = $(shell $(PKG_CONFIG) --libs $(PACKAGES)) -lm
+LIBS = $(shell $(PKG_CONFIG) $(if $(filter portable,$(MODE)),--static) --libs $(PACKAGES)) -lm
 TEST_PACKAGES := check jansson
 # Debian has several builds of HDF5 side by side; elsewhere there is one.
 HDF5_PACKAGE = $(shell $(PKG_CONFIG) --exists hdf5-serial && echo hdf5-serial || echo hdf5)
 H5_PACKAGES = $(HDF5_PACKAGE) libseccomp
 DEFINES_h5 = $(shell $(PKG_CONFIG) --cflags $(H5_PACKAGES))
 # What a static HDF5 wants behind it, which Debian's pkg-config file does not say.
-H5_LIBS_portable = -lsz -laec -lz -lm -ldl
+H5_LIBS_portable = -lsz -laec $(shell $(PKG_CONFIG) --static --libs libcrypto) -lz -lm -ldl
 
 ifeq ($(V),0)
 Q := @
@@ -92,7 +92,7 @@ endif
 
 SRC := $(foreach f,$(filter-out cli,$(FOLDERS)),$(wildcard src/$f/*.c))
 CLI_SRC := $(wildcard src/cli/*.c)
-H5_SRC := $(wildcard src/h5/*.c)
+H5_SRC := $(wildcard src/h5/*.c) $(filter src/h5/$(MODE)/%,$(wildcard src/h5/*/*.c))
 UNIT_SRC := $(wildcard tests/unit/*.c tests/support/*.c)
 RECORD_SRC := $(wildcard src/recorder/*.c)
 FUZZ_SRC := $(filter-out tests/fuzz/replay.c tests/fuzz/entry.c,$(wildcard tests/fuzz/*.c))
