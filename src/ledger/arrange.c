@@ -427,7 +427,6 @@ static void sum_attempts(struct ledger *l)
 	}
 }
 
-
 uint64_t ledger_space_size(const struct ledger *l, uint32_t space)
 {
 	const struct ledger_space *s = &l->spaces.items[space];

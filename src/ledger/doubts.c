@@ -62,8 +62,9 @@ static void doubt_ranks(struct ledger *l, uint32_t attempt)
 	free(seen);
 	if (missing > 0) {
 		char text[200];
-		snprintf(text, sizeof text, ": %zu of %zu data-parallel ranks are not in the log (%s%s)",
-			missing, n, strbuf_text(&b), missing > SHOWN_MAX ? ", …" : "");
+		snprintf(text, sizeof text,
+			": %zu of %zu data-parallel ranks are not in the log (%s%s)", missing, n,
+			strbuf_text(&b), missing > SHOWN_MAX ? ", …" : "");
 		note(l, attempt, text);
 	}
 	strbuf_release(&b);
@@ -104,9 +105,9 @@ static void doubt_steps(struct ledger *l, uint32_t attempt)
 	}
 	if (holes == 0)
 		return;
-	snprintf(text, sizeof text,
-		": %lld steps are not in the log (steps %lld to %lld%s)", (long long)missing,
-		(long long)from, (long long)to, holes > 1 ? ", and others" : "");
+	snprintf(text, sizeof text, ": %lld steps are not in the log (steps %lld to %lld%s)",
+		(long long)missing, (long long)from, (long long)to,
+		holes > 1 ? ", and others" : "");
 	note(l, attempt, text);
 }
 
@@ -219,7 +220,8 @@ static void doubt_names(struct ledger *l)
 			ledger_note(l, "", 0,
 				"source %s ends with attempt %lld and source %s begins with the next one: "
 				"if it was renamed, repeats are not seen",
-				a->name, (long long)l->attempts.items[a->last_attempt].number, b->name);
+				a->name, (long long)l->attempts.items[a->last_attempt].number,
+				b->name);
 			return;
 		}
 	}

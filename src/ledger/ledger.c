@@ -355,13 +355,9 @@ static struct plane *plane_of(struct ledger *l, uint32_t dataset, uint8_t kind)
 static uint64_t space_id(const struct ledger *l, const struct ledger_space *s)
 {
 	const struct ledger_dataset *d = &l->datasets.items[s->dataset];
-	const char *texts[] = {d->name, d->fingerprint, d->unit, d->order,
-		s->source == LEDGER_NONE ? "" : l->sources.items[s->source].name};
-	uint64_t id = s->kind + (s->source == LEDGER_NONE ? 0 : 8u);
 
-	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-		id = XXH3_64bits_withSeed(texts[i], strlen(texts[i]), id);
-	return id;
+	return identity_space(d->name, d->unit, d->order,
+		s->source == LEDGER_NONE ? "" : l->sources.items[s->source].name, s->kind);
 }
 
 static int new_space(
@@ -479,6 +475,17 @@ bool ledger_rank_begins(
 		return false;
 	*first = t->first;
 	return true;
+}
+
+bool ledger_has_rank(const struct ledger *l, uint32_t attempt, uint32_t dp)
+{
+	const struct strands *s = &l->build->strands;
+
+	for (size_t i = 0; i < s->tracks.count; i++)
+		if (s->tracks.items[i].attempt == attempt && s->tracks.items[i].dp == dp &&
+			s->tracks.items[i].first <= s->tracks.items[i].last)
+			return true;
+	return false;
 }
 
 int ledger_irregular(struct ledger *l, uint32_t attempt, int64_t step, struct error *e)

@@ -311,6 +311,9 @@ int ledger_goes_back(struct ledger *l, uint32_t attempt, uint32_t dp, uint16_t m
 bool ledger_rank_begins(
 	const struct ledger *l, uint32_t attempt, uint32_t dp, uint16_t micro, int64_t *first);
 
+/* Whether the attempt has any line of this rank. O(places). */
+bool ledger_has_rank(const struct ledger *l, uint32_t attempt, uint32_t dp);
+
 /* An attempt of which nothing was said yet. */
 struct ledger_attempt ledger_attempt_empty(void);
 

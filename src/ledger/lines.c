@@ -8,7 +8,8 @@
 
 void lines_init(struct lines *l, const struct source *source, uint64_t max)
 {
-	*l = (struct lines){.source = source, .max = max < SIZE_MAX / 2 ? (size_t)max : SIZE_MAX / 2};
+	*l = (struct lines){
+		.source = source, .max = max < SIZE_MAX / 2 ? (size_t)max : SIZE_MAX / 2};
 }
 
 void lines_release(struct lines *l)
@@ -47,8 +48,7 @@ static int read_block(struct lines *l, size_t *got, struct error *e)
 	if (!make_room(l))
 		return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for a line of %zu bytes",
 			l->end - l->begin);
-	if (source_read_some(
-		    l->source, l->at + l->end, l->buffer + l->end, BLOCK, got, e) < 0)
+	if (source_read_some(l->source, l->at + l->end, l->buffer + l->end, BLOCK, got, e) < 0)
 		return e->status;
 	l->end += *got;
 	return RP_OK;
@@ -96,9 +96,9 @@ enum line_state lines_next(struct lines *l, struct error *e)
 	size_t got;
 
 	for (;;) {
-		char *end = l->searched < l->end ? memchr(l->buffer + l->searched, '\n',
-							   l->end - l->searched)
-						 : NULL;
+		char *end = l->searched < l->end
+				    ? memchr(l->buffer + l->searched, '\n', l->end - l->searched)
+				    : NULL;
 		if (end && (size_t)(end - l->buffer) - l->begin > l->max)
 			return pass_over(l, e);
 		if (end) {

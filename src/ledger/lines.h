@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The lines of a file, one after the other, through a buffer that is only as long as the longest line
- * needs. A line that is longer than allowed is passed over.
+ * The lines of a file, one after the other, through a buffer that is only as long as the longest
+ * line needs. A line that is longer than allowed is passed over.
  */
 #ifndef LEDGER_LINES_H
 #define LEDGER_LINES_H
@@ -38,7 +38,8 @@ struct lines {
 	uint64_t offset;  /* in the file */
 	bool joinable;
 	size_t first_n; /* of the text, before any line was joined to it */
-	struct slice text; /* without its line end, behind which stands '\n' whatever the file has */
+	struct slice
+		text; /* without its line end, behind which stands '\n' whatever the file has */
 };
 
 void lines_init(struct lines *l, const struct source *source, uint64_t max);

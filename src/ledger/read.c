@@ -125,7 +125,8 @@ static int settle_empty(struct reading *r, struct error *e)
 		return RP_OK;
 	/* Other ranks' logs may have spoken of it. */
 	while (known->pending && ledger_has_attempt(l, known->number, again, &index) &&
-		!l->attempts.items[index].implied && !said_alike(&l->attempts.items[index], &r->said))
+		!l->attempts.items[index].implied &&
+		!said_alike(&l->attempts.items[index], &r->said))
 		again++;
 	return settle(r, again, e);
 }
@@ -184,8 +185,8 @@ static uint32_t newest_with_rank(
 }
 
 /*
- * A file that does not say its rank is the log of one rank, or the next launch's. With attempt numbers
- * that is plain. Without, files of several ranks begin with the same step.
+ * A file that does not say its rank is the log of one rank, or the next launch's. With attempt
+ * numbers that is plain. Without, files of several ranks begin with the same step.
  */
 static void find_rank(struct reading *r, const struct read_attempt *a, uint16_t micro, int64_t step)
 {
@@ -208,13 +209,20 @@ static void find_rank(struct reading *r, const struct read_attempt *a, uint16_t 
 static int find_launch(struct reading *r, const struct ledger_line *line, struct error *e)
 {
 	const struct read_attempt *a = &r->attempts.items[r->current];
+	const struct ledger_attempt *known;
+	uint32_t index;
 	int64_t first;
 
 	uint32_t again = newest_with_rank(r->ledger, a->number, line->dp, line->micro, &first);
 	if (again == LEDGER_NONE)
-		again = 0;
-	else if (a->number == LEDGER_UNNUMBERED)
-		again++; /* a file of its own without a number */
+		return settle(r, 0, e);
+	/* The rank has a launch under that number already. A file of its own without a number, or
+	 * one that describes it in another way, is the next one. */
+	ledger_has_attempt(r->ledger, a->number, again, &index);
+	known = &r->ledger->attempts.items[index];
+	if (a->number == LEDGER_UNNUMBERED ||
+		(a->pending && !known->implied && !said_alike(known, &r->said)))
+		again++;
 	return settle(r, again, e);
 }
 
@@ -225,8 +233,8 @@ static int find_restart(struct reading *r, const struct ledger_line *line, struc
 	uint32_t index;
 
 	for (;;) {
-		int back = ledger_goes_back(
-			r->ledger, a->index, line->dp, line->micro, line->step, e);
+		int back =
+			ledger_goes_back(r->ledger, a->index, line->dp, line->micro, line->step, e);
 		if (back <= 0)
 			return back;
 		if (!ledger_has_attempt(r->ledger, a->number, a->again + 1, &index) &&
@@ -296,15 +304,15 @@ struct opening {
 	struct arena arena;
 	ARRAY(struct log_file) files;
 	size_t read;
-	bool fatal; /* what failed is not the file */
+	bool fatal;         /* what failed is not the file */
 	struct error first; /* why the first file that could not be read was not */
 	const char *first_file;
 	char head[LEDGER_HEAD];
 };
 
 /* A file that cannot be read: the others still can. Memory and disk are everybody's. */
-static int pass_by(struct opening *o, const struct log_file *f, const struct error *why,
-	struct error *e)
+static int pass_by(
+	struct opening *o, const struct log_file *f, const struct error *why, struct error *e)
 {
 	if (o->fatal || why->status == RP_E_MEMORY || why->status == RP_E_LIMIT) {
 		*e = *why;
@@ -319,8 +327,8 @@ static int pass_by(struct opening *o, const struct log_file *f, const struct err
 	return RP_OK;
 }
 
-static int add_file(struct opening *o, const char *path, const char *shown, bool named,
-	struct error *e)
+static int add_file(
+	struct opening *o, const char *path, const char *shown, bool named, struct error *e)
 {
 	struct log_file *f = array_push(&o->files, o->ledger->limits->files);
 
@@ -350,9 +358,9 @@ static int list_path(struct opening *o, const char *path, struct error *e)
 			continue;
 		const char *whole = arena_printf(&o->arena, "%s/%s", path, f->path);
 		const char *shown = arena_strdup(&o->arena, slice_of(f->path));
-		status = whole && shown
-				 ? add_file(o, whole, shown, false, e)
-				 : fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for file names");
+		status = whole && shown ? add_file(o, whole, shown, false, e)
+					: fail(e, RP_E_MEMORY, ERROR_NO_OFFSET,
+						  "no memory for file names");
 	}
 	listing_close(&listing);
 	return status;
@@ -412,6 +420,26 @@ static int read_one(struct opening *o, struct log_file *f, struct reading *r, st
 	return status;
 }
 
+/* All files of a format whose files only make sense together. */
+static int read_together(struct opening *o, const struct reader *reader, struct error *e)
+{
+	size_t n = 0;
+	const char **paths = calloc(2 * o->files.count, sizeof *paths);
+	const char **names = paths + o->files.count;
+
+	if (!paths)
+		return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for file names");
+	for (size_t i = 0; i < o->files.count; i++)
+		if (o->files.items[i].reader == reader) {
+			paths[n] = o->files.items[i].path;
+			names[n++] = o->files.items[i].shown;
+		}
+	int status = n > 0 ? reader->read_together(o->ledger, paths, names, n, e) : RP_OK;
+	o->read += status == RP_OK ? n : 0;
+	free(paths);
+	return status;
+}
+
 static int read_files(struct opening *o, struct error *e)
 {
 	/* What headers say of the data counts for all files, so it comes first. */
@@ -419,8 +447,11 @@ static int read_files(struct opening *o, struct error *e)
 		if (with_file(o, &o->files.items[i], look_at, e) < 0)
 			return e->status;
 	for (size_t i = 0; i < o->files.count; i++)
-		if (o->files.items[i].reader &&
+		if (o->files.items[i].reader && o->files.items[i].reader->read &&
 			with_file(o, &o->files.items[i], read_one, e) < 0)
+			return e->status;
+	for (size_t i = 0; i < READERS; i++)
+		if (readers[i]->read_together && read_together(o, readers[i], e) < 0)
 			return e->status;
 	if (o->read > 0)
 		return RP_OK;

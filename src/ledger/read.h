@@ -8,15 +8,17 @@
 #include "base/source.h"
 #include "ledger/ledger.h"
 
-#define LEDGER_STEP_MAX ((int64_t)1 << 53) /* steps, positions and attempts: what JSON can carry */
+#define LEDGER_STEP_MAX ((int64_t)1 << 53) /* steps, positions and attempts: what JSON can carry   \
+					    */
 
 /* How much of a file's beginning tells its format. */
 #define LEDGER_HEAD 65536u
 
 /*
- * Read the logs at `paths`, files and folders (all logs in them, told by content), into one finished
- * ledger. What is not understood is counted in the ledger, and reading goes on. An error where nothing
- * can be read at all, or memory or disk run out; the ledger is empty then. `paths` must outlive it.
+ * Read the logs at `paths`, files and folders (all logs in them, told by content), into one
+ * finished ledger. What is not understood is counted in the ledger, and reading goes on. An error
+ * where nothing can be read at all, or memory or disk run out; the ledger is empty then. `paths`
+ * must outlive it.
  */
 int ledger_open(struct ledger *l, const char *const *paths, size_t n,
 	const struct ledger_options *o, struct error *e);
@@ -51,13 +53,18 @@ struct reading {
 /* A format: one per file read_<name>.c, listed in readers.def. */
 struct reader {
 	const char *name;
-	/* Whether these are the first bytes of such a file; stricter for what was found in a folder. */
+	/* Whether these are the first bytes of such a file; stricter for what was found in a
+	 * folder. */
 	bool (*probe)(const char *head, size_t n, bool named);
-	/* Tell what a header says of the data, before any file is read; or NULL. An error: the file is
-	 * not to be read. */
+	/* Tell what a header says of the data, before any file is read; or NULL. An error: the file
+	 * is not to be read. */
 	int (*read_header)(struct reading *r, struct error *e);
 	/* Read it all. What cannot be read is noted; an error ends the reading of all files. */
 	int (*read)(struct reading *r, struct error *e);
+	/* The same, where the files of the format only make sense together: `names` are what
+	 * messages call them. Instead of `read`. */
+	int (*read_together)(struct ledger *l, const char *const *paths, const char *const *names,
+		size_t count, struct error *e);
 };
 
 /* For readers ---------------------------------------------------------------------------------- */

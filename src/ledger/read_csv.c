@@ -62,7 +62,7 @@ struct csv {
 	struct lines lines;
 	enum csv_column columns[COLUMNS_MAX];
 	size_t count;
-	unsigned has; /* bits by enum csv_column */
+	unsigned has;           /* bits by enum csv_column */
 	struct step_line names; /* knows the newest sources */
 	const char *what;       /* is wrong with the row at hand, and in which column */
 	const char *what_column;
@@ -101,8 +101,8 @@ static const char *column_name(enum csv_column c)
 enum field_end { FIELD_MORE, FIELD_LAST, FIELD_OPEN, FIELD_BAD };
 
 /*
- * The field at *p, and *p behind its comma. FIELD_OPEN: a quote that the line does not close. Doubled
- * quotes are halved in place, since nobody reads the line again.
+ * The field at *p, and *p behind its comma. FIELD_OPEN: a quote that the line does not close.
+ * Doubled quotes are halved in place, since nobody reads the line again.
  */
 static enum field_end next_field(char **p, char *end, struct slice *out)
 {
@@ -154,8 +154,8 @@ static bool wrong(struct csv *c, enum csv_column column, const char *what)
 	return false;
 }
 
-static bool whole(struct csv *c, enum csv_column column, struct slice field, uint64_t max,
-	uint64_t *out)
+static bool whole(
+	struct csv *c, enum csv_column column, struct slice field, uint64_t max, uint64_t *out)
 {
 	const char *end = scan_u64(field.p, out);
 
@@ -201,8 +201,8 @@ static bool take_key(struct csv *c, struct row *row, struct slice field)
 }
 
 /* False where the row is bad (c->what) or memory ran out (e). */
-static bool take_field(struct csv *c, enum csv_column column, struct slice field, struct row *row,
-	struct error *e)
+static bool take_field(
+	struct csv *c, enum csv_column column, struct slice field, struct row *row, struct error *e)
 {
 	uint64_t v = 0;
 	double d;
@@ -289,8 +289,7 @@ static bool take_row(struct csv *c, struct slice line, struct row *row, struct e
 		if (!take_field(c, c->columns[i], field, row, e))
 			return false;
 	}
-	return i == c->count ||
-	       wrong(c, CSV_UNKNOWN, "fewer fields than the header row has");
+	return i == c->count || wrong(c, CSV_UNKNOWN, "fewer fields than the header row has");
 }
 
 /* Steps ---------------------------------------------------------------------------------------- */
@@ -513,7 +512,8 @@ static int take_header(struct csv *c)
 	for (size_t i = 0; i < c->count; i++)
 		if (c->columns[i] == CSV_UNKNOWN) {
 			ledger_note(c->r->ledger, c->r->file, 1,
-				"a column whose name is not known here is left out (number %zu)", i + 1);
+				"a column whose name is not known here is left out (number %zu)",
+				i + 1);
 			break;
 		}
 	return RP_OK;

@@ -35,8 +35,8 @@ static bool has_key(struct slice line)
 }
 
 /*
- * An object at the beginning. Of a file that was only found in a folder, one of the first lines must
- * also have what loss logs and other JSON lines do not have.
+ * An object at the beginning. Of a file that was only found in a folder, one of the first lines
+ * must also have what loss logs and other JSON lines do not have.
  */
 static bool probe(const char *head, size_t n, bool named)
 {

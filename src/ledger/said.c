@@ -41,7 +41,8 @@ static bool whole(struct val v, int64_t min, int64_t max, int64_t *out)
 	int64_t i;
 
 	if (!val_to_i64(v, &i)) {
-		if (v.kind != VAL_FLOAT || !val_to_double(v, &d) || d != floor(d) || fabs(d) > 0x1p53)
+		if (v.kind != VAL_FLOAT || !val_to_double(v, &d) || d != floor(d) ||
+			fabs(d) > 0x1p53)
 			return false;
 		i = (int64_t)d;
 	}
@@ -176,8 +177,8 @@ static int check_version(struct said *s)
 	uint64_t n;
 
 	if (!slice_starts(version, prefix) ||
-		!text_parse_u64((struct slice){version.p + prefix.n, version.n - prefix.n}, UINT64_MAX,
-			&n))
+		!text_parse_u64(
+			(struct slice){version.p + prefix.n, version.n - prefix.n}, UINT64_MAX, &n))
 		return fail(s->e, RP_E_UNSUPPORTED, ERROR_NO_OFFSET,
 			"its first line says that it is no sample log");
 	if (n > SAID_VERSION)
@@ -203,8 +204,8 @@ static int take_header(struct said *s)
 	if (s->l->run[0] == '\0')
 		s->l->run = run;
 	else if (run[0] && strcmp(run, s->l->run) != 0 && !s->quiet)
-		ledger_note(s->l, s->r->file, s->r->line, "this is a log of run %s, others are of %s",
-			run, s->l->run);
+		ledger_note(s->l, s->r->file, s->r->line,
+			"this is a log of run %s, others are of %s", run, s->l->run);
 	get_text(s, dataset, "name", &d.name);
 	get_text(s, dataset, "fingerprint", &d.fingerprint);
 	get_text(s, dataset, "unit", &d.unit);
@@ -284,8 +285,7 @@ static bool take_skip(struct val v, struct ledger_skip *skip)
 
 static void add_skip(struct said *s, struct ledger_intent *intent, const struct ledger_skip *skip)
 {
-	struct ledger_skip *kept =
-		array_push(&s->l->skips, s->l->limits->memory / sizeof *kept);
+	struct ledger_skip *kept = array_push(&s->l->skips, s->l->limits->memory / sizeof *kept);
 
 	if (!kept)
 		return;
@@ -334,8 +334,8 @@ static bool declared(struct val intent, const char *key)
 
 static void take_intent(struct said *s, struct ledger_intent *intent)
 {
-	static const char *const known[] = {"seed", "lr", "weights", "batch", "order", "world", "code",
-		"rewarmup", "skip"};
+	static const char *const known[] = {
+		"seed", "lr", "weights", "batch", "order", "world", "code", "rewarmup", "skip"};
 	struct val v = val_get(s->v, "intent"), key;
 
 	if (!is_said(v))
@@ -360,8 +360,9 @@ static void take_intent(struct said *s, struct ledger_intent *intent)
 		for (size_t k = 0; k < sizeof known / sizeof *known; k++)
 			found = found || val_is_text(key, known[k]);
 		if (!found)
-			odd(s, "intent", "it declares something that is not known here, and is not held against "
-					 "anything");
+			odd(s, "intent",
+				"it declares something that is not known here, and is not held against "
+				"anything");
 	}
 }
 

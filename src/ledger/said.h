@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the rare lines of a log say: header, attempt, checkpoint, end. They are JSON objects in every
- * format; sealed logs hold them as text.
+ * What the rare lines of a log say: header, attempt, checkpoint, end. They are JSON objects in
+ * every format; sealed logs hold them as text.
  */
 #ifndef LEDGER_SAID_H
 #define LEDGER_SAID_H

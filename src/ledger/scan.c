@@ -66,11 +66,12 @@ static const char *number_end(const char *p)
 	return p;
 }
 
-/* Up to 15 digits with a point somewhere: both are exact in a double, so that one division rounds. */
+/* Up to 15 digits with a point somewhere: both are exact in a double, so that one division rounds.
+ */
 static bool short_decimal(const char *p, const char *end, double *v)
 {
-	static const double powers[] = {1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11,
-		1e12, 1e13, 1e14, 1e15};
+	static const double powers[] = {1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10,
+		1e11, 1e12, 1e13, 1e14, 1e15};
 	bool negative = *p == '-', point = false;
 	unsigned behind = 0;
 	int64_t n = 0;

@@ -208,14 +208,13 @@ static const char *take_keys(struct scan *c, const char *p)
 	return p;
 }
 
-int step_line_source(struct step_line *s, struct slice name, struct ledger *l, uint32_t *index,
-	struct error *e)
+int step_line_source(
+	struct step_line *s, struct slice name, struct ledger *l, uint32_t *index, struct error *e)
 {
 	uint64_t first = 0;
 
 	memcpy(&first, name.p, name.n < 8 ? name.n : 8);
-	struct source_slot *slot =
-		&s->slots[lookup_mix(first + name.n) % STEP_LINE_SOURCES];
+	struct source_slot *slot = &s->slots[lookup_mix(first + name.n) % STEP_LINE_SOURCES];
 	if (slot->name && slot->n == name.n && memcmp(slot->name, name.p, name.n) == 0) {
 		*index = slot->index;
 		return RP_OK;

@@ -46,16 +46,16 @@ void step_line_init(struct step_line *s);
 void step_line_release(struct step_line *s);
 
 /*
- * Scan a line that ends with '\n' and has LINES_PADDING bytes behind it. Arrays in s->line live until
- * the next call; s->line.dp is LEDGER_NONE where the line does not say it. New sources and names of
- * counts are made in `l`.
+ * Scan a line that ends with '\n' and has LINES_PADDING bytes behind it. Arrays in s->line live
+ * until the next call; s->line.dp is LEDGER_NONE where the line does not say it. New sources and
+ * names of counts are made in `l`.
  */
 enum step_line_kind step_line_scan(
 	struct step_line *s, struct slice text, struct ledger *l, struct error *e);
 
 /* The index of a source by name. */
-int step_line_source(struct step_line *s, struct slice name, struct ledger *l, uint32_t *index,
-	struct error *e);
+int step_line_source(
+	struct step_line *s, struct slice name, struct ledger *l, uint32_t *index, struct error *e);
 
 /* Whether a split is the one that is trained on. */
 bool split_is_training(struct slice split);
