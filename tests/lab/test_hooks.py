@@ -290,7 +290,7 @@ class Rehearsal(Case):
     SCRIPT = """
 import os, sys, torch, reprise
 sys.path.insert(0, sys.argv[2])
-from hooks import Indexed, DataLoader
+from test_hooks import Indexed, DataLoader
 recorder = reprise.Recorder(os.path.join(sys.argv[1], "record"), from_step=10)
 torch.manual_seed(5)
 loader = recorder.watch(DataLoader(Indexed(), batch_size=4, shuffle=True, num_workers=int(sys.argv[3])))
