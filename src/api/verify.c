@@ -95,18 +95,14 @@ static void take_evidence(struct report *r, struct audit_case *c, struct verdict
 			s->streams.count, s->streams.count == 1 ? "" : "s", count_ranks(r, s));
 }
 
-/* Read the bytes of both states where they can say more than the stored checksums. */
+/* Read the bytes of both states: what changed between them shows in values as well. */
 static int read_bytes(struct subject *now, struct subject *before, const struct verify_options *o,
 	struct byte_totals *totals, struct error *e)
 {
 	unsigned threads = team_size(o->threads);
-	bool checksums = now->state.storages.count > 0;
-
-	for (size_t i = 0; i < now->state.storages.count; i++)
-		checksums = checksums && now->state.storages.items[i].crc_known;
 	int status =
 		bytes_read(&now->state, now->listing.dirfd, now->chosen->base, threads, totals, e);
-	if (status == RP_OK && before && !checksums) {
+	if (status == RP_OK && before) {
 		struct byte_totals ignored;
 		status = bytes_read(&before->state, before->listing.dirfd, before->chosen->base,
 			threads, &ignored, e);
