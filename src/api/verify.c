@@ -95,19 +95,59 @@ static void take_evidence(struct report *r, struct audit_case *c, struct verdict
 			s->streams.count, s->streams.count == 1 ? "" : "s", count_ranks(r, s));
 }
 
-/* Read the bytes of both states: what changed between them shows in values as well. */
-static int read_bytes(struct subject *now, struct subject *before, const struct verify_options *o,
-	struct byte_totals *totals, struct error *e)
+/* Look at the bytes of both states: what changed between them shows in values as well. */
+static int look_at_bytes(struct subject *now, struct subject *before,
+	const struct verify_options *o, struct byte_totals *totals, struct audit_case *c,
+	struct error *e)
 {
-	unsigned threads = team_size(o->threads);
-	int status =
-		bytes_read(&now->state, now->listing.dirfd, now->chosen->base, threads, totals, e);
+	bool known;
+	int status = subject_read_bytes(now, o->threads, totals, &known, e);
+
+	c->bytes = known ? totals : NULL;
+	c->no_bytes = known ? NULL : "the snapshot was taken without reading bytes (--quick)";
 	if (status == RP_OK && before) {
 		struct byte_totals ignored;
-		status = bytes_read(&before->state, before->listing.dirfd, before->chosen->base,
-			threads, &ignored, e);
+		status = subject_read_bytes(before, o->threads, &ignored, &known, e);
 	}
 	return status;
+}
+
+/* A version that was told: the command line goes before the policy. */
+static int tell(struct environment *env, struct slice requirement, struct error *e)
+{
+	if (environment_tell(env, requirement))
+		return RP_OK;
+	return fail(e, RP_E_ARGUMENT, ERROR_NO_OFFSET, "'%.*s' is not NAME=VERSION",
+		(int)text_whole_prefix(requirement, 60), requirement.p);
+}
+
+/* What will resume, from the options, the policy and the packages below a prefix. */
+static int open_environment(
+	struct environment *env, struct report *r, const struct verify_options *o, struct error *e)
+{
+	const char *prefix = o->env;
+	int status = RP_OK;
+
+	environment_init(env);
+	for (size_t i = 0; i < o->with_count && status == RP_OK; i++)
+		status = tell(env, slice_of(o->with[i]), e);
+	for (size_t i = 0; o->policy && i < o->policy->with.count && status == RP_OK; i++)
+		status = tell(env, slice_of(o->policy->with.items[i]), e);
+	if (status != RP_OK)
+		return status;
+	if (!prefix && o->policy)
+		prefix = o->policy->env;
+	if (prefix) {
+		status = environment_read(env, prefix, e);
+		if (status != RP_OK)
+			return fail_wrap(e, "the environment %s", prefix);
+	} else if (o->env_default) {
+		struct error ignored = ERROR_INIT;
+		environment_read(env, o->env_default, &ignored);
+	}
+	if (env->prefix)
+		report_add_input(r, env->prefix, "environment", "python");
+	return RP_OK;
 }
 
 /* Judge a state that has been read, against an earlier one where there is one. */
@@ -115,6 +155,7 @@ static int judge(struct report *r, struct subject *now, struct subject *before,
 	struct subject *older, const char *no_previous, const struct verify_options *o,
 	struct error *e)
 {
+	struct environment environment;
 	struct audit_case c = {
 		.current = &now->state,
 		.previous = before ? &before->state : NULL,
@@ -122,25 +163,28 @@ static int judge(struct report *r, struct subject *now, struct subject *before,
 		.older = older ? &older->state : NULL,
 		.current_place = subject_place(now),
 		.limits = &o->limits,
+		.environment = &environment,
 	};
 	if (before)
 		c.previous_place = subject_place(before);
 	struct byte_totals totals;
 	struct rng_search search;
-	int status = RP_OK;
+	int status = open_environment(&environment, r, o, e);
 
 	rng_search_init(&search, o->limits.rng_search);
-	if (before)
+	if (before && status == RP_OK)
 		status = streams_relate(&c.streams, &before->state, &now->state, &search, e);
 	if (older && status == RP_OK)
 		status =
 			streams_relate(&c.older_streams, &older->state, &before->state, &search, e);
 	if (status == RP_OK && !o->quick) {
-		status = read_bytes(now, c.previous ? before : NULL, o, &totals, e);
-		c.bytes = &totals;
+		status = look_at_bytes(now, before, o, &totals, &c, e);
 	}
 	if (status == RP_OK) {
 		audit_run(&c, &r->findings, &r->coverage);
+		if (now->state.snapshot)
+			cover_not_checked(&r->coverage, "files", "the checkpoint's files",
+				"a snapshot was judged: what became of them since it was taken is not seen");
 		mark_not_ready(r, &now->state, o->settle);
 		struct verdict_case v = {.unreadable = unreadable(r, &now->state)};
 		if (!v.unreadable)
@@ -156,6 +200,7 @@ static int judge(struct report *r, struct subject *now, struct subject *before,
 	stream_pairs_release(&c.streams);
 	stream_pairs_release(&c.older_streams);
 	rng_search_release(&search);
+	environment_release(&environment);
 	return status;
 }
 
@@ -226,7 +271,7 @@ static int judge_choice(struct report *r, struct subject *now, const struct choi
 	if (status < 0)
 		return judge_unreadable(r, now->chosen, o, e);
 	if (status == RP_OK) {
-		overview_input(r, &now->state, "checkpoint");
+		overview_input(r, &now->state, now->state.snapshot ? "snapshot" : "checkpoint");
 		if (has_before)
 			status = open_earlier(
 				&before, o->against, now->listing.root, choice->previous, o, e);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "audit/policy.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -8,8 +9,9 @@
 #include "base/text.h"
 
 #define POLICY_MEMORY ((size_t)16 << 20)
-#define SHOWN_MAX 60 /* bytes of a name that an error shows */
 #define WORD_MAX 64u
+#define WITH_MAX 1000 /* versions that a policy names */
+#define HINT_MAX 200u
 
 static const char *const names[] = {"quick", "full", "strict"};
 enum { QUICK, FULL, STRICT, NAME_COUNT };
@@ -66,52 +68,6 @@ struct reading {
 	struct error *e;
 };
 
-static __attribute__((format(printf, 3, 4))) bool complain(
-	struct reading *r, const struct ini_entry *entry, const char *format, ...)
-{
-	char text[200];
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(text, sizeof text, format, args);
-	va_end(args);
-	fail(r->e, RP_E_ARGUMENT, ERROR_NO_OFFSET, "line %u: %s", entry->line, text);
-	return false;
-}
-
-static int shown(struct slice s)
-{
-	return (int)text_whole_prefix(s, SHOWN_MAX);
-}
-
-/* "; did you mean X?", or nothing; `b` holds the text. */
-static const char *nearest(
-	struct strbuf *b, struct slice word, const char *const *candidates, size_t count)
-{
-	char copy[WORD_MAX];
-
-	strbuf_init(b, 200);
-	if (word.n < sizeof copy) {
-		memcpy(copy, word.p, word.n);
-		copy[word.n] = '\0';
-		const char *found = text_nearest(copy, candidates, count);
-		if (found)
-			strbuf_printf(b, "; did you mean %s?", found);
-	}
-	return strbuf_text(b);
-}
-
-static bool complain_unknown(struct reading *r, const struct ini_entry *entry, const char *what,
-	struct slice word, const char *const *candidates, size_t count)
-{
-	struct strbuf hint;
-
-	complain(r, entry, "there is no %s '%.*s'%s", what, shown(word), word.p,
-		nearest(&hint, word, candidates, count));
-	strbuf_release(&hint);
-	return false;
-}
-
 static bool severity_of(struct slice word, enum severity *out)
 {
 	for (int s = SEVERITY_OK; s <= SEVERITY_ERROR; s++) {
@@ -123,31 +79,21 @@ static bool severity_of(struct slice word, enum severity *out)
 	return false;
 }
 
-static bool take_base(struct reading *r, const struct ini_entry *entry)
+static bool take_base(void *context, const struct ini_entry *entry)
 {
-	(void)r;
+	(void)context;
 	(void)entry;
 	return true; /* find_base() took it */
 }
 
-static bool take_fail(struct reading *r, const struct ini_entry *entry)
+static bool take_fail(void *context, const struct ini_entry *entry)
 {
-	if (!severity_of(entry->value, &r->p->failing) || r->p->failing == SEVERITY_OK)
-		return complain(r, entry, "fail wants info, warning or error, not '%.*s'",
-			shown(entry->value), entry->value.p);
-	return true;
-}
+	struct reading *r = context;
 
-/* The next word of a list; empty at its end. Words stand apart by spaces. */
-static struct slice next_word(struct slice *list)
-{
-	while (list->n > 0 && (*list->p == ' ' || *list->p == '\t'))
-		*list = (struct slice){list->p + 1, list->n - 1};
-	struct slice word = {list->p, 0};
-	while (word.n < list->n && word.p[word.n] != ' ' && word.p[word.n] != '\t')
-		word.n++;
-	*list = (struct slice){list->p + word.n, list->n - word.n};
-	return word;
+	if (!severity_of(entry->value, &r->p->failing) || r->p->failing == SEVERITY_OK)
+		return ini_complain(r->e, entry, "fail wants info, warning or error, not '%.*s'",
+			ini_shown(entry->value), entry->value.p);
+	return true;
 }
 
 static bool each_rule(struct reading *r, const struct ini_entry *entry,
@@ -155,7 +101,7 @@ static bool each_rule(struct reading *r, const struct ini_entry *entry,
 {
 	struct slice list = entry->value;
 
-	for (struct slice word = next_word(&list); word.n > 0; word = next_word(&list)) {
+	for (struct slice word = ini_next_word(&list); word.n > 0; word = ini_next_word(&list)) {
 		size_t found = RULE_COUNT;
 		for (size_t i = 0; i < RULE_COUNT; i++)
 			if (slice_is(word, rules[i]->name))
@@ -164,7 +110,7 @@ static bool each_rule(struct reading *r, const struct ini_entry *entry,
 			const char *known[RULE_COUNT];
 			for (size_t i = 0; i < RULE_COUNT; i++)
 				known[i] = rules[i]->name;
-			return complain_unknown(r, entry, "rule", word, known, RULE_COUNT);
+			return ini_complain_unknown(r->e, entry, "rule", word, known, RULE_COUNT);
 		}
 		if (!take(r, entry, found))
 			return false;
@@ -175,39 +121,45 @@ static bool each_rule(struct reading *r, const struct ini_entry *entry,
 static bool require_rule(struct reading *r, const struct ini_entry *entry, size_t rule)
 {
 	if (r->optional_on[rule])
-		return complain(r, entry, "'%s' is optional on line %u", rules[rule]->name,
+		return ini_complain(r->e, entry, "'%s' is optional on line %u", rules[rule]->name,
 			r->optional_on[rule]);
 	r->p->needs[rule] = NEED_NAMED;
 	r->required_on[rule] = entry->line;
 	return true;
 }
 
-static bool take_require(struct reading *r, const struct ini_entry *entry)
+static bool take_require(void *context, const struct ini_entry *entry)
 {
+	struct reading *r = context;
+
 	return each_rule(r, entry, require_rule);
 }
 
 static bool release_rule(struct reading *r, const struct ini_entry *entry, size_t rule)
 {
 	if (r->required_on[rule])
-		return complain(r, entry, "'%s' is required on line %u", rules[rule]->name,
+		return ini_complain(r->e, entry, "'%s' is required on line %u", rules[rule]->name,
 			r->required_on[rule]);
 	r->p->needs[rule] = NEED_NONE;
 	r->optional_on[rule] = entry->line;
 	return true;
 }
 
-static bool take_optional(struct reading *r, const struct ini_entry *entry)
+static bool take_optional(void *context, const struct ini_entry *entry)
 {
+	struct reading *r = context;
+
 	return each_rule(r, entry, release_rule);
 }
 
-static bool take_bytes(struct reading *r, const struct ini_entry *entry)
+static bool take_bytes(void *context, const struct ini_entry *entry)
 {
+	struct reading *r = context;
+
 	r->p->bytes = slice_is(entry->value, "yes");
 	if (!r->p->bytes && !slice_is(entry->value, "no"))
-		return complain(r, entry, "bytes wants yes or no, not '%.*s'", shown(entry->value),
-			entry->value.p);
+		return ini_complain(r->e, entry, "bytes wants yes or no, not '%.*s'",
+			ini_shown(entry->value), entry->value.p);
 	return true;
 }
 
@@ -226,24 +178,27 @@ static bool code_of(struct reading *r, const struct ini_entry *entry, enum findi
 		const char *known[FINDING_COUNT];
 		for (size_t i = 0; i < FINDING_COUNT; i++)
 			known[i] = finding_rows[i].code;
-		return complain_unknown(r, entry, "finding", entry->key, known, FINDING_COUNT);
+		return ini_complain_unknown(
+			r->e, entry, "finding", entry->key, known, FINDING_COUNT);
 	}
 	return true;
 }
 
-static bool take_severity(struct reading *r, const struct ini_entry *entry)
+static bool take_severity(void *context, const struct ini_entry *entry)
 {
+	struct reading *r = context;
 	enum finding_code code;
 	struct policy_grade grade = {.set = true};
 
 	if (!code_of(r, entry, &code))
 		return false;
 	if (r->p->grades[code].set)
-		return complain(
-			r, entry, "%s is there twice in [severity]", finding_rows[code].code);
+		return ini_complain(
+			r->e, entry, "%s is there twice in [severity]", finding_rows[code].code);
 	if (!severity_of(entry->value, &grade.severity))
-		return complain(r, entry, "a severity is ok, info, warning or error, not '%.*s'",
-			shown(entry->value), entry->value.p);
+		return ini_complain(r->e, entry,
+			"a severity is ok, info, warning or error, not '%.*s'",
+			ini_shown(entry->value), entry->value.p);
 	r->p->grades[code] = grade;
 	return true;
 }
@@ -279,15 +234,6 @@ bool policy_parse_day(struct slice text, int64_t *day)
 	return true;
 }
 
-static struct slice trim(struct slice s)
-{
-	while (s.n > 0 && (s.p[0] == ' ' || s.p[0] == '\t'))
-		s = (struct slice){s.p + 1, s.n - 1};
-	while (s.n > 0 && (s.p[s.n - 1] == ' ' || s.p[s.n - 1] == '\t'))
-		s.n--;
-	return s;
-}
-
 /* Whether the text speaks of a date, so that none is overlooked that is not written as it should
  * be. */
 static bool speaks_of_until(struct slice s)
@@ -298,8 +244,9 @@ static bool speaks_of_until(struct slice s)
 }
 
 /* "REASON" or "REASON; until 2027-01-31". */
-static bool take_accept(struct reading *r, const struct ini_entry *entry)
+static bool take_accept(void *context, const struct ini_entry *entry)
 {
+	struct reading *r = context;
 	struct slice reason = entry->value, until = {0};
 	enum finding_code code;
 	int64_t day;
@@ -308,24 +255,26 @@ static bool take_accept(struct reading *r, const struct ini_entry *entry)
 		return false;
 	struct policy_acceptance *a = &r->p->accepted[code];
 	if (a->reason)
-		return complain(r, entry, "%s is there twice in [accept]", finding_rows[code].code);
+		return ini_complain(
+			r->e, entry, "%s is there twice in [accept]", finding_rows[code].code);
 	for (size_t i = reason.n; i-- > 0 && !until.p;) {
-		struct slice after = trim((struct slice){reason.p + i + 1, reason.n - i - 1});
+		struct slice after = slice_trim((struct slice){reason.p + i + 1, reason.n - i - 1});
 		if (reason.p[i] != ';' ||
 			(!slice_starts(after, SLICE("until ")) && !slice_is(after, "until")))
 			continue;
-		until = trim((struct slice){after.p + 5, after.n - 5});
-		reason = trim((struct slice){reason.p, i});
+		until = slice_trim((struct slice){after.p + 5, after.n - 5});
+		reason = slice_trim((struct slice){reason.p, i});
 	}
 	if (until.p && !policy_parse_day(until, &day))
-		return complain(r, entry, "'until' wants a date such as 2027-01-31, not '%.*s'",
-			shown(until), until.p);
+		return ini_complain(r->e, entry,
+			"'until' wants a date such as 2027-01-31, not '%.*s'", ini_shown(until),
+			until.p);
 	if (reason.n == 0)
-		return complain(r, entry,
+		return ini_complain(r->e, entry,
 			"an acceptance wants a reason: %s = reason; until 2027-01-31",
 			finding_rows[code].code);
 	if (speaks_of_until(reason))
-		return complain(r, entry,
+		return ini_complain(r->e, entry,
 			"an expiry stands behind the reason and a semicolon: %s = reason; until 2027-01-31",
 			finding_rows[code].code);
 	a->reason = arena_strdup(&r->p->arena, reason);
@@ -338,28 +287,56 @@ static bool take_accept(struct reading *r, const struct ini_entry *entry)
 }
 
 /* "103900000", or "100000000..110000000". */
-static bool take_parameters(struct reading *r, const struct ini_entry *entry)
+static bool take_parameters(void *context, const struct ini_entry *entry)
 {
-	struct slice least = entry->value, most = entry->value;
-	size_t dots = slice_find(entry->value, SLICE(".."));
+	struct reading *r = context;
 
-	if (dots != SIZE_MAX) {
-		least = trim((struct slice){least.p, dots});
-		most = trim((struct slice){most.p + dots + 2, most.n - dots - 2});
-	}
-	if (!text_parse_i64(least, 1, INT64_MAX, &r->p->parameters_least) ||
-		!text_parse_i64(most, r->p->parameters_least, INT64_MAX, &r->p->parameters_most))
-		return complain(r, entry,
+	if (!text_parse_range(entry->value, 1, &r->p->parameters_least, &r->p->parameters_most))
+		return ini_complain(r->e, entry,
 			"parameters wants a number, or a range such as 90000000..110000000, not '%.*s'",
-			shown(entry->value), entry->value.p);
+			ini_shown(entry->value), entry->value.p);
 	return r->p->expects_parameters = true;
 }
 
+static bool no_memory(struct reading *r)
+{
+	fail(r->e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for a policy");
+	return false;
+}
+
+static bool take_env(void *context, const struct ini_entry *entry)
+{
+	struct reading *r = context;
+
+	if (entry->value.n == 0)
+		return ini_complain(r->e, entry, "env wants the prefix of a Python environment");
+	r->p->env = arena_strdup(&r->p->arena, entry->value);
+	return r->p->env || no_memory(r);
+}
+
+/* "accelerate=1.10.1 torch=2.6.0". */
+static bool take_with(void *context, const struct ini_entry *entry)
+{
+	struct reading *r = context;
+	struct slice list = entry->value;
+
+	for (struct slice word = ini_next_word(&list); word.n > 0; word = ini_next_word(&list)) {
+		struct environment one;
+		environment_init(&one);
+		bool sound = environment_tell(&one, word);
+		environment_release(&one);
+		if (!sound)
+			return ini_complain(r->e, entry, "with wants NAME=VERSION, not '%.*s'",
+				ini_shown(word), word.p);
+		const char **slot = array_push(&r->p->with, WITH_MAX);
+		if (!slot || !(*slot = arena_strdup(&r->p->arena, word)))
+			return no_memory(r);
+	}
+	return true;
+}
+
 /* The one table of sections and keys; a key that is NULL stands for a finding's code. */
-static const struct key_row {
-	const char *section, *key;
-	bool (*take)(struct reading *r, const struct ini_entry *entry);
-} key_rows[] = {
+static const struct ini_key keys[] = {
 	{"policy", "base", take_base},
 	{"policy", "fail", take_fail},
 	{"policy", "require", take_require},
@@ -368,34 +345,9 @@ static const struct key_row {
 	{"severity", NULL, take_severity},
 	{"accept", NULL, take_accept},
 	{"expect", "parameters", take_parameters},
+	{"launch", "env", take_env},
+	{"launch", "with", take_with},
 };
-
-#define KEY_ROWS (sizeof key_rows / sizeof *key_rows)
-
-static bool take_entry(struct reading *r, const struct ini_entry *entry)
-{
-	const char *sections[KEY_ROWS], *keys[KEY_ROWS];
-	size_t section_count = 0, key_count = 0;
-	char what[WORD_MAX];
-
-	for (size_t i = 0; i < KEY_ROWS; i++) {
-		const struct key_row *row = &key_rows[i];
-		if (section_count == 0 || strcmp(sections[section_count - 1], row->section) != 0)
-			sections[section_count++] = row->section;
-		if (!slice_is(entry->section, row->section))
-			continue;
-		if (!entry->key.p)
-			return true;
-		if (!row->key || slice_is(entry->key, row->key))
-			return row->take(r, entry);
-		keys[key_count++] = row->key;
-	}
-	if (key_count == 0)
-		return complain_unknown(
-			r, entry, "section", entry->section, sections, section_count);
-	snprintf(what, sizeof what, "key of [%.*s]", shown(entry->section), entry->section.p);
-	return complain_unknown(r, entry, what, entry->key, keys, key_count);
-}
 
 /* What a file starts from is never guessed. */
 static bool find_base(struct reading *r)
@@ -406,8 +358,8 @@ static bool find_base(struct reading *r)
 			continue;
 		int base = base_named(entry->value);
 		if (base == NAME_COUNT)
-			return complain_unknown(
-				r, entry, "built-in policy", entry->value, names, NAME_COUNT);
+			return ini_complain_unknown(
+				r->e, entry, "built-in policy", entry->value, names, NAME_COUNT);
 		start_from(r->p, base);
 		return true;
 	}
@@ -421,7 +373,7 @@ static bool check_required(struct reading *r)
 {
 	for (size_t i = 0; i < RULE_COUNT; i++)
 		if (r->required_on[i] && (rules[i]->needs & NEEDS_BYTES) && !r->p->bytes)
-			return complain(r, &(struct ini_entry){.line = r->required_on[i]},
+			return ini_complain(r->e, &(struct ini_entry){.line = r->required_on[i]},
 				"'%s' is required and reads bytes, which the policy does not (bytes = yes)",
 				rules[i]->name);
 	return true;
@@ -433,9 +385,7 @@ static int read_file(struct policy *p, const char *path, int64_t today, struct e
 	int status = ini_read(&r.ini, path, e);
 
 	if (status == RP_OK && find_base(&r)) {
-		for (size_t i = 0; i < r.ini.entries.count && e->status == RP_OK; i++)
-			take_entry(&r, &r.ini.entries.items[i]);
-		if (e->status == RP_OK)
+		if (ini_take(&r.ini, keys, sizeof keys / sizeof *keys, &r, e))
 			check_required(&r);
 		settle_bytes(p);
 	}
@@ -462,9 +412,11 @@ int policy_load(struct policy *p, const char *name_or_file, int64_t today, struc
 	}
 	if (!strchr(name_or_file, '/') && access(name_or_file, F_OK) != 0) {
 		struct strbuf hint;
+		strbuf_init(&hint, HINT_MAX);
+		text_add_nearest(&hint, slice_of(name_or_file), names, NAME_COUNT);
 		fail(e, RP_E_ARGUMENT, ERROR_NO_OFFSET,
 			"no file, and no built-in policy (quick, full, strict)%s",
-			nearest(&hint, slice_of(name_or_file), names, NAME_COUNT));
+			strbuf_text(&hint));
 		strbuf_release(&hint);
 		return e->status;
 	}
@@ -473,6 +425,7 @@ int policy_load(struct policy *p, const char *name_or_file, int64_t today, struc
 
 void policy_release(struct policy *p)
 {
+	array_release(&p->with);
 	arena_release(&p->arena);
 }
 
@@ -493,17 +446,6 @@ static void grade(const struct policy *p, struct findings *findings)
 			a->until ? findings_text(findings, "%s (until %s)", a->reason, a->until)
 				 : findings_text(findings, "%s", a->reason);
 	}
-}
-
-static const char *count_text(struct findings *sink, int64_t n)
-{
-	struct strbuf b;
-
-	strbuf_init(&b, 100);
-	text_add_signed_count(&b, n);
-	const char *text = findings_text(sink, "%s", strbuf_text(&b));
-	strbuf_release(&b);
-	return text;
 }
 
 static void expect_parameters(const struct policy *p, struct verdict_case *v, struct state *s)

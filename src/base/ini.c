@@ -4,14 +4,16 @@
 
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/source.h"
 #include "base/text.h"
 
 #define SHOWN_MAX 60 /* bytes of a name that an error shows */
+#define HINT_MAX 200u
+#define ROWS_MAX 100u /* of a table of sections and keys */
 
-/* The bytes that are shown, whole characters. */
-static int shown(struct slice s)
+int ini_shown(struct slice s)
 {
 	return (int)text_whole_prefix(s, SHOWN_MAX);
 }
@@ -31,15 +33,6 @@ static __attribute__((format(printf, 3, 4))) int fail_line(
 static bool is_space(char c)
 {
 	return c == ' ' || c == '\t';
-}
-
-static struct slice trim(struct slice s)
-{
-	while (s.n > 0 && is_space(s.p[0]))
-		s = (struct slice){s.p + 1, s.n - 1};
-	while (s.n > 0 && is_space(s.p[s.n - 1]))
-		s.n--;
-	return s;
 }
 
 /* Letters, digits, '_', '-' and '.'; at least one. */
@@ -82,15 +75,15 @@ static int take_section(
 {
 	if (line.p[line.n - 1] != ']')
 		return fail_line(e, number, "a section is [name], and no ']' ends the line");
-	struct slice name = trim((struct slice){line.p + 1, line.n - 2});
+	struct slice name = slice_trim((struct slice){line.p + 1, line.n - 2});
 	if (!is_name(name))
 		return fail_line(e, number,
 			"a section's name is made of letters, digits, '_', '-' and '.', not '%.*s'",
-			shown(name), name.p);
+			ini_shown(name), name.p);
 	const struct ini_entry *before = find(ini, name, (struct slice){0});
 	if (before)
-		return fail_line(e, number, "[%.*s] is there twice, first on line %u", shown(name),
-			name.p, before->line);
+		return fail_line(e, number, "[%.*s] is there twice, first on line %u",
+			ini_shown(name), name.p, before->line);
 	*section = name;
 	return add(ini, &(struct ini_entry){.section = name, .line = number}, e);
 }
@@ -102,24 +95,24 @@ static int take_key(
 
 	if (!equals)
 		return fail_line(e, number,
-			"neither [section], 'key = value' nor a comment: '%.*s'", shown(line),
+			"neither [section], 'key = value' nor a comment: '%.*s'", ini_shown(line),
 			line.p);
-	struct slice key = trim((struct slice){line.p, (size_t)(equals - line.p)});
+	struct slice key = slice_trim((struct slice){line.p, (size_t)(equals - line.p)});
 	struct slice value =
-		trim((struct slice){equals + 1, line.n - (size_t)(equals + 1 - line.p)});
+		slice_trim((struct slice){equals + 1, line.n - (size_t)(equals + 1 - line.p)});
 	if (!is_name(key))
 		return fail_line(e, number,
 			"a key is made of letters, digits, '_', '-' and '.', not '%.*s'",
-			shown(key), key.p);
+			ini_shown(key), key.p);
 	if (!section.p)
-		return fail_line(
-			e, number, "'%.*s' stands before the first [section]", shown(key), key.p);
+		return fail_line(e, number, "'%.*s' stands before the first [section]",
+			ini_shown(key), key.p);
 	if (value.n == 0)
-		return fail_line(e, number, "'%.*s' has no value", shown(key), key.p);
+		return fail_line(e, number, "'%.*s' has no value", ini_shown(key), key.p);
 	const struct ini_entry *before = find(ini, section, key);
 	if (before)
 		return fail_line(e, number, "'%.*s' is there twice in [%.*s], first on line %u",
-			shown(key), key.p, shown(section), section.p, before->line);
+			ini_shown(key), key.p, ini_shown(section), section.p, before->line);
 	return add(ini,
 		&(struct ini_entry){.section = section, .key = key, .value = value, .line = number},
 		e);
@@ -164,7 +157,7 @@ int ini_parse(struct ini *ini, struct slice text, struct error *e)
 		if (line.n > 0 && line.p[line.n - 1] == '\r')
 			line.n--;
 		status = check_line(line, number, e);
-		line = trim(line);
+		line = slice_trim(line);
 		if (status < 0 || line.n == 0 || line.p[0] == '#' || line.p[0] == ';')
 			continue;
 		status = line.p[0] == '[' ? take_section(ini, line, &section, number, e)
@@ -204,4 +197,97 @@ void ini_release(struct ini *ini)
 	array_release(&ini->entries);
 	free(ini->text);
 	*ini = (struct ini){0};
+}
+
+struct slice ini_next_word(struct slice *list)
+{
+	while (list->n > 0 && is_space(*list->p))
+		*list = (struct slice){list->p + 1, list->n - 1};
+	struct slice word = {list->p, 0};
+	while (word.n < list->n && !is_space(word.p[word.n]))
+		word.n++;
+	*list = (struct slice){list->p + word.n, list->n - word.n};
+	return word;
+}
+
+bool ini_complain(struct error *e, const struct ini_entry *entry, const char *format, ...)
+{
+	char text[200];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof text, format, args);
+	va_end(args);
+	fail(e, RP_E_ARGUMENT, ERROR_NO_OFFSET, "line %u: %s", entry->line, text);
+	return false;
+}
+
+bool ini_complain_unknown(struct error *e, const struct ini_entry *entry, const char *what,
+	struct slice word, const char *const *known, size_t count)
+{
+	struct strbuf hint;
+
+	strbuf_init(&hint, HINT_MAX);
+	text_add_nearest(&hint, word, known, count);
+	ini_complain(e, entry, "there is no %s '%.*s'%s", what, ini_shown(word), word.p,
+		strbuf_text(&hint));
+	strbuf_release(&hint);
+	return false;
+}
+
+/* "source." stands for "source.wiki", not for itself. */
+static bool is_section(struct slice section, const char *row)
+{
+	struct slice name = slice_of(row);
+
+	return name.n > 0 && name.p[name.n - 1] == '.'
+		       ? section.n > name.n && slice_starts(section, name)
+		       : slice_eq(section, name);
+}
+
+/* No row has the entry's section, or none of the section's has its key. */
+static bool complain_unknown(
+	const struct ini_entry *entry, const struct ini_key *rows, size_t count, struct error *e)
+{
+	const char *names[ROWS_MAX];
+	size_t sections = 0, keys = 0;
+	char what[ROWS_MAX];
+
+	for (size_t i = 0; i < count; i++)
+		if (is_section(entry->section, rows[i].section))
+			names[keys++] = rows[i].key;
+	if (keys > 0) {
+		snprintf(what, sizeof what, "key of [%.*s]", ini_shown(entry->section),
+			entry->section.p);
+		return ini_complain_unknown(e, entry, what, entry->key, names, keys);
+	}
+	for (size_t i = 0; i < count; i++)
+		if (sections == 0 || strcmp(names[sections - 1], rows[i].section) != 0)
+			names[sections++] = rows[i].section;
+	return ini_complain_unknown(e, entry, "section", entry->section, names, sections);
+}
+
+static bool take_entry(const struct ini_entry *entry, const struct ini_key *rows, size_t count,
+	void *context, struct error *e)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (!is_section(entry->section, rows[i].section))
+			continue;
+		if (!entry->key.p)
+			return true;
+		if (!rows[i].key || slice_is(entry->key, rows[i].key))
+			return rows[i].take(context, entry);
+	}
+	return complain_unknown(entry, rows, count, e);
+}
+
+bool ini_take(const struct ini *ini, const struct ini_key *rows, size_t count, void *context,
+	struct error *e)
+{
+	if (count > ROWS_MAX)
+		BUG("a table of keys is longer than thought");
+	for (size_t i = 0; i < ini->entries.count; i++)
+		if (!take_entry(&ini->entries.items[i], rows, count, context, e))
+			return false;
+	return true;
 }

@@ -21,3 +21,17 @@ size_t slice_find(struct slice hay, struct slice needle)
 	const char *found = memmem(hay.p, hay.n, needle.p, needle.n);
 	return found ? (size_t)(found - hay.p) : SIZE_MAX;
 }
+
+static bool is_blank(char c)
+{
+	return c == ' ' || c == '\t';
+}
+
+struct slice slice_trim(struct slice s)
+{
+	while (s.n > 0 && is_blank(s.p[0]))
+		s = (struct slice){s.p + 1, s.n - 1};
+	while (s.n > 0 && is_blank(s.p[s.n - 1]))
+		s.n--;
+	return s;
+}

@@ -44,6 +44,9 @@ static inline bool slice_ends(struct slice a, struct slice suffix)
 /* Order of bytes, the shorter first where one is the other's prefix. */
 int slice_compare(struct slice a, struct slice b);
 
+/* Without the spaces and tabs at both ends. */
+struct slice slice_trim(struct slice s);
+
 /* Where `needle` first occurs in `hay`, or SIZE_MAX. */
 size_t slice_find(struct slice hay, struct slice needle);
 

@@ -426,6 +426,19 @@ bool text_parse_i64(struct slice text, int64_t min, int64_t max, int64_t *out)
 	return true;
 }
 
+bool text_parse_range(struct slice text, int64_t min, int64_t *least, int64_t *most)
+{
+	size_t dots = slice_find(text, SLICE(".."));
+	struct slice first = text, last = text;
+
+	if (dots != SIZE_MAX) {
+		first = slice_trim((struct slice){text.p, dots});
+		last = slice_trim((struct slice){text.p + dots + 2, text.n - dots - 2});
+	}
+	return text_parse_i64(first, min, INT64_MAX, least) &&
+	       text_parse_i64(last, *least, INT64_MAX, most);
+}
+
 static bool is_digit(char c)
 {
 	return c >= '0' && c <= '9';
@@ -619,6 +632,20 @@ const char *text_nearest(const char *word, const char *const *candidates, size_t
 		}
 	}
 	return nearest;
+}
+
+void text_add_nearest(
+	struct strbuf *b, struct slice word, const char *const *candidates, size_t count)
+{
+	char copy[WORD_MAX + 1];
+
+	if (word.n > WORD_MAX)
+		return;
+	memcpy(copy, word.p, word.n);
+	copy[word.n] = '\0';
+	const char *found = text_nearest(copy, candidates, count);
+	if (found)
+		strbuf_printf(b, "; did you mean %s?", found);
 }
 
 /* The run of digits at `at`, without leading zeros; *end is behind it. */

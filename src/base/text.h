@@ -43,6 +43,10 @@ void text_add_rounded(struct strbuf *b, double v, int digits);
 bool text_parse_u64(struct slice text, uint64_t max, uint64_t *out);
 bool text_parse_i64(struct slice text, int64_t min, int64_t max, int64_t *out);
 
+/* "100", or "90..110": both ends, `min` or more and in order. What is written is undefined where it
+ * is false. */
+bool text_parse_range(struct slice text, int64_t min, int64_t *least, int64_t *most);
+
 /*
  * The whole of `text` as the nearest double, in every locale: 1, -2.5, .5, 3e-4, and in any case
  * nan, inf, infinity. What is too large becomes an infinity, what is too small zero.
@@ -72,6 +76,10 @@ bool text_is_utf8(struct slice text);
 
 /* The candidate nearest to a mistyped `word`, or NULL when none is near enough. */
 const char *text_nearest(const char *word, const char *const *candidates, size_t count);
+
+/* Append "; did you mean X?" with the candidate nearest to `word`, or nothing. */
+void text_add_nearest(
+	struct strbuf *b, struct slice word, const char *const *candidates, size_t count);
 
 /*
  * Order of names in which runs of digits count as numbers: step-9 before step-10.

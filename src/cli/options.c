@@ -3,6 +3,7 @@
 #include "cli/options.h"
 
 #include <getopt.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -37,7 +38,11 @@
 	"  I108 = we prune half-written saves by hand; until 2027-01-31\n"                                      \
 	"  [expect]\n"                                                                                          \
 	"  # a number or a range, else T110 is an error\n"                                                      \
-	"  parameters = 103900000\n"
+	"  parameters = 103900000\n"                                                                           \
+	"  [launch]\n"                                                                                         \
+	"  # what will resume, for known defects; --env and --with go before it\n"                             \
+	"  env = /opt/train\n"                                                                                 \
+	"  with = accelerate=1.10.1 torch=2.6.0\n"
 
 const struct command commands[COMMAND_COUNT] = {
 #define COMMAND(name, operands, summary, details, run) {#name, operands, summary, details, run},
@@ -50,20 +55,9 @@ const struct command commands[COMMAND_COUNT] = {
 #define OF(command) (1u << COMMAND_##command)
 #define OF_ALL ((1u << COMMAND_COUNT) - 1)
 #define OF_CHOOSING (OF(verify) | OF(gate))
-#define OF_JUDGING (OF(verify) | OF(compare))
+#define OF_TAKING (OF(verify) | OF(gate) | OF(snapshot))
+#define OF_JUDGING (OF(verify) | OF(compare) | OF(snapshot))
 #define OF_READING (OF_ALL & ~OF(explain))
-
-struct option_row {
-	const char *name;
-	char letter; /* 0: none */
-	bool repeatable;
-	const char *argument; /* what stands for it in the help, or NULL */
-	unsigned commands;    /* that it belongs to */
-	const char *summary;
-	/* Take the value (NULL where there is no argument). False where it makes no sense. */
-	bool (*take)(struct options *o, const char *value);
-	const char *wanted; /* what a value must be, for complaints */
-};
 
 static bool take_against(struct options *o, const char *value)
 {
@@ -112,6 +106,24 @@ static bool take_limit(struct options *o, const char *value)
 	       limits_set(&o->verify.limits, (struct slice){value, (size_t)(equals - value)}, n);
 }
 
+static bool take_env(struct options *o, const char *value)
+{
+	o->verify.env = value;
+	return *value != '\0';
+}
+
+static bool take_with(struct options *o, const char *value)
+{
+	struct environment one;
+
+	environment_init(&one);
+	bool sound = o->verify.with_count < WITH_MAX && environment_tell(&one, slice_of(value));
+	environment_release(&one);
+	if (sound)
+		o->with[o->verify.with_count++] = value;
+	return sound;
+}
+
 static bool take_policy(struct options *o, const char *value)
 {
 	o->policy = value;
@@ -124,10 +136,22 @@ static bool take_report(struct options *o, const char *value)
 	return *value != '\0';
 }
 
+static bool take_output(struct options *o, const char *value)
+{
+	o->output = value;
+	return *value != '\0';
+}
+
 static bool take_print_path(struct options *o, const char *value)
 {
 	(void)value;
 	return o->print_path = true;
+}
+
+static bool take_defects(struct options *o, const char *value)
+{
+	(void)value;
+	return o->defects = true;
 }
 
 static bool take_format(struct options *o, const char *value)
@@ -173,20 +197,26 @@ static bool take_version(struct options *o, const char *value)
 	return o->version = true;
 }
 
-/* The one table: parsing, help and complaints come from it. */
-static const struct option_row rows[] = {
+const struct option_row option_rows[] = {
 	{"against", 0, false, "PREV", OF_CHOOSING,
 		"the earlier checkpoint that CKPT should continue", take_against, "a path"},
-	{"step", 0, false, "N", OF_CHOOSING, "judge the checkpoint of step N of a root", take_step,
+	{"step", 0, false, "N", OF_TAKING, "judge the checkpoint of step N of a root", take_step,
 		"a step: 0, 1, 2, ..."},
 	{"quick", 0, false, NULL, OF_JUDGING, "metadata only: read no tensor's bytes", take_quick,
 		NULL},
 	{"settle", 0, false, "SECONDS", OF_CHOOSING,
 		"unfinished and younger is \"not ready\", older is damaged (600)", take_settle,
 		"seconds, up to a year"},
+	{"output", 'o', false, "FILE", OF(snapshot), "the file to write, all of it or nothing",
+		take_output, "a file"},
 	{"threads", 'j', false, "N", OF_JUDGING | OF(gate),
 		"reading threads (one per core); never changes the output", take_threads,
 		"a number from 1 to 1024"},
+	{"env", 0, false, "PREFIX", OF_CHOOSING,
+		"the Python environment that will resume ($VIRTUAL_ENV, $CONDA_PREFIX)", take_env,
+		"a folder"},
+	{"with", 0, true, "NAME=VERSION", OF_CHOOSING,
+		"a package that will resume: accelerate=1.10.1", take_with, "NAME=VERSION"},
 	{"policy", 0, false, "POLICY", OF(gate),
 		"quick, full (default), strict, or a file that says what to ask for", take_policy,
 		"quick, full, strict or a file"},
@@ -195,6 +225,9 @@ static const struct option_row rows[] = {
 		"a file"},
 	{"print-path", 0, false, NULL, OF(gate),
 		"what passes: its path alone on stdout, the line on stderr", take_print_path, NULL},
+	{"defects", 0, false, NULL, OF(explain),
+		"list the known defects of frameworks, with versions and sources", take_defects,
+		NULL},
 	{"limit", 0, true, "NAME=VALUE", OF_READING,
 		"bound what a file can make us do; see the names below", take_limit, "NAME=VALUE"},
 	{"format", 0, false, "FORMAT", OF_ALL, "text (default) or json (schema reprise/1)",
@@ -209,8 +242,15 @@ static const struct option_row rows[] = {
 	{"version", 0, true, NULL, OF_ALL, "the version", take_version, NULL},
 };
 
-#define ROW_COUNT (sizeof rows / sizeof *rows)
+#define ROW_COUNT (sizeof option_rows / sizeof *option_rows)
 #define ROW_VALUE 256 /* of the first row, for getopt */
+
+const size_t option_row_count = ROW_COUNT;
+
+bool option_is_common(const struct option_row *row)
+{
+	return (row->commands & OF_READING) == OF_READING;
+}
 
 /* Complaints ----------------------------------------------------------------------------------- */
 
@@ -248,7 +288,7 @@ static bool complain_unknown_option(struct strbuf *b, const char *element)
 	memcpy(word, element + 2, n);
 	word[n] = '\0';
 	for (size_t i = 0; i < ROW_COUNT; i++) {
-		names[i] = rows[i].name;
+		names[i] = option_rows[i].name;
 		/* Abbreviations are refused, since they change their meaning when options are
 		 * added. */
 		if (n > 0 && strncmp(word, names[i], n) == 0 && !nearest)
@@ -317,15 +357,15 @@ struct parsing {
 static const struct option_row *row_of_letter(int letter)
 {
 	for (size_t i = 0; i < ROW_COUNT; i++)
-		if (rows[i].letter && rows[i].letter == letter)
-			return &rows[i];
+		if (option_rows[i].letter && option_rows[i].letter == letter)
+			return &option_rows[i];
 	return NULL;
 }
 
 static const struct option_row *row_of(int value)
 {
 	if (value >= ROW_VALUE && (size_t)(value - ROW_VALUE) < ROW_COUNT)
-		return &rows[value - ROW_VALUE];
+		return &option_rows[value - ROW_VALUE];
 	return row_of_letter(value);
 }
 
@@ -365,7 +405,7 @@ static bool take_option(struct parsing *p, const struct option_row *row, const c
 		(strncmp(element + 2, row->name, name) != 0 ||
 			(element[2 + name] != '\0' && element[2 + name] != '=')))
 		return complain_unknown_option(p->complaint, element);
-	if (p->given[row - rows]++ && !row->repeatable) {
+	if (p->given[row - option_rows]++ && !row->repeatable) {
 		strbuf_printf(p->complaint, "--%s is given twice", row->name);
 		if (row->argument) {
 			strbuf_add_text(p->complaint, ", the second time as ");
@@ -409,10 +449,10 @@ static bool check(struct parsing *p)
 	int least, most;
 
 	for (size_t i = 0; i < ROW_COUNT && o->command; i++) {
-		if (!p->given[i] || rows[i].commands & 1u << (o->command - commands))
+		if (!p->given[i] || option_rows[i].commands & 1u << (o->command - commands))
 			continue;
-		strbuf_printf(
-			p->complaint, "%s has no option --%s", o->command->name, rows[i].name);
+		strbuf_printf(p->complaint, "%s has no option --%s", o->command->name,
+			option_rows[i].name);
 		return false;
 	}
 	if (o->help || o->version)
@@ -455,17 +495,30 @@ static void fill_getopt(struct option *longs, char *shorts)
 	*shorts++ = '-';
 	*shorts++ = ':';
 	for (size_t i = 0; i < ROW_COUNT; i++) {
-		longs[i] = (struct option){.name = rows[i].name,
-			.has_arg = rows[i].argument ? required_argument : no_argument,
+		longs[i] = (struct option){.name = option_rows[i].name,
+			.has_arg = option_rows[i].argument ? required_argument : no_argument,
 			.val = ROW_VALUE + (int)i};
-		if (!rows[i].letter)
+		if (!option_rows[i].letter)
 			continue;
-		*shorts++ = rows[i].letter;
-		if (rows[i].argument)
+		*shorts++ = option_rows[i].letter;
+		if (option_rows[i].argument)
 			*shorts++ = ':';
 	}
 	longs[ROW_COUNT] = (struct option){0};
 	*shorts = '\0';
+}
+
+/* The environment that a shell has activated, or NULL. */
+static const char *active_environment(void)
+{
+	static const char *const names[] = {"VIRTUAL_ENV", "CONDA_PREFIX"};
+
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+		const char *prefix = getenv(names[i]);
+		if (prefix && *prefix != '\0')
+			return prefix;
+	}
+	return NULL;
 }
 
 bool options_parse(
@@ -478,6 +531,8 @@ bool options_parse(
 	int c;
 
 	*o = (struct options){.operands = operands, .verify = verify_defaults()};
+	o->verify.env_default = active_environment();
+	o->verify.with = o->with;
 	fill_getopt(longs, shorts);
 	opterr = 0;
 	optind = 0;
@@ -512,7 +567,7 @@ bool options_parse(
 static void help_options(unsigned of, struct strbuf *b)
 {
 	for (size_t i = 0; i < ROW_COUNT; i++) {
-		const struct option_row *row = &rows[i];
+		const struct option_row *row = &option_rows[i];
 		if ((row->commands & of) != of)
 			continue;
 		size_t start = b->n;
@@ -538,16 +593,10 @@ static void help_limits(struct strbuf *b)
 
 static void help_exit(struct strbuf *b)
 {
-	strbuf_printf(b,
-		"\nExit status:\n"
-		"  %d  nothing is wrong\n"
-		"  %d  findings at or above the failing severity; nothing matched\n"
-		"  %d  the command line makes no sense\n"
-		"  %d  undecided: unreadable, or something required was not checked\n"
-		"  %d  not ready: still being written, ask again\n"
-		"  %d  a failure of reprise: memory, output\n",
-		EXIT_STATUS_FINE, EXIT_STATUS_FINDINGS, EXIT_STATUS_USAGE, EXIT_STATUS_UNDECIDED,
-		EXIT_STATUS_NOT_READY, EXIT_STATUS_FAILED);
+	strbuf_add_text(b, "\nExit status:\n");
+#define STATUS(id, number, when) strbuf_printf(b, "  %d  %s\n", number, when);
+#include "audit/statuses.def"
+#undef STATUS
 }
 
 void options_help(const struct command *command, struct strbuf *b)

@@ -8,6 +8,8 @@
 #include "api/verify.h"
 #include "base/strbuf.h"
 
+#define WITH_MAX 64 /* versions that a command line names */
+
 struct options;
 
 enum command_id {
@@ -39,11 +41,34 @@ struct options {
 	const char **operands;         /* operand_count of them, within the command's bounds */
 	int operand_count;
 	struct verify_options verify; /* limits, against, step, quick, threads, settle */
+	const char *with[WITH_MAX];   /* what verify.with points to */
 	const char *policy, *report;  /* of gate: as typed, or NULL */
+	const char *output;           /* of snapshot: likewise */
 	bool print_path;
+	bool defects; /* of explain: list the known defects */
 	bool json, quiet, verbose, help, version;
 	enum when color;
 };
+
+/* A row of the table of options: parsing, help and complaints come from it, and so do the manual's
+ * options and the completion. */
+struct option_row {
+	const char *name;
+	char letter; /* 0: none */
+	bool repeatable;
+	const char *argument; /* what stands for it in the help, or NULL */
+	unsigned commands;    /* that it belongs to: bits 1 << enum command_id */
+	const char *summary;
+	/* Take the value (NULL where there is no argument). False where it makes no sense. */
+	bool (*take)(struct options *o, const char *value);
+	const char *wanted; /* what a value must be, for complaints */
+};
+
+extern const struct option_row option_rows[];
+extern const size_t option_row_count;
+
+/* Whether it belongs to every command that reads something. */
+bool option_is_common(const struct option_row *row);
 
 /*
  * Parse the command line. False when it makes no sense: a sentence that shows the offending

@@ -9,6 +9,7 @@
 #include "base/arena.h"
 #include "base/array.h"
 #include "base/cursor.h"
+#include "base/deadline.h"
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/names.h"
@@ -604,6 +605,24 @@ START_TEST(bytes_in_memory_are_a_source_too)
 }
 END_TEST
 
+START_TEST(a_deadline_passes_and_stays_so)
+{
+	struct deadline d = {0};
+
+	ck_assert(!deadline_passed(NULL) && !deadline_passed(&d));
+	deadline_set(&d, UINT64_MAX);
+	ck_assert(!deadline_passed(&d));
+	deadline_set(&d, 3600000);
+	ck_assert(!deadline_passed(&d));
+	deadline_set(&d, 0);
+	ck_assert(deadline_passed(&d) && deadline_passed(&d));
+	deadline_set(&d, 1);
+	while (!deadline_passed(&d))
+		;
+	ck_assert(deadline_passed(&d));
+}
+END_TEST
+
 Suite *suite_base(void)
 {
 	Suite *s = suite_create("base");
@@ -627,6 +646,7 @@ Suite *suite_base(void)
 	tcase_add_test(t, slices_compare_as_bytes);
 	tcase_add_test(t, names_are_found_among_many);
 	tcase_add_test(t, limits_have_names_and_defaults);
+	tcase_add_test(t, a_deadline_passes_and_stays_so);
 	suite_add_tcase(s, t);
 
 	t = tcase_create("errors");

@@ -2,6 +2,7 @@
 #include "base/ini.h"
 
 #include <check.h>
+#include <stdio.h>
 #include <string.h>
 
 Suite *suite_ini(void);
@@ -81,8 +82,7 @@ static const struct {
 	BAD("# \0", "line 1: a NUL byte"),
 	BAD("[a]\nx = \x1b[31m", "line 2: a control character (byte 0x1b)"),
 	BAD("[a]\rx = 1", "line 1: a control character (byte 0x0d)"),
-	BAD("[a]\nx = a\xe2\x80\xae",
-		"line 2: a character that hides or reorders others (U+202E)"),
+	BAD("[a]\nx = a\xe2\x80\xae", "line 2: a character that hides or reorders others (U+202E)"),
 	BAD("[a]\n# \xff", "line 2: not UTF-8"),
 	BAD("\xef\xbb\xbf[a]", "line 1: a byte order mark, which does not belong into UTF-8"),
 };
@@ -134,6 +134,79 @@ START_TEST(a_file_that_is_not_there)
 }
 END_TEST
 
+/* What a table's rows were given, one word each. */
+static char taken[200];
+
+static bool take(void *context, const struct ini_entry *entry)
+{
+	size_t n = strlen(context);
+
+	if (slice_is(entry->value, "refused"))
+		return ini_complain(
+			&e, entry, "'%.*s' is refused", ini_shown(entry->value), entry->value.p);
+	snprintf((char *)context + n, sizeof taken - n, "%.*s.%.*s ", (int)entry->section.n,
+		entry->section.p, (int)entry->key.n, entry->key.p);
+	return true;
+}
+
+static const struct ini_key keys[] = {
+	{"batch", "micro", take},
+	{"batch", "global", take},
+	{"accept", NULL, take},
+	{"source.", "weight", take},
+};
+
+static bool take_text(const char *text)
+{
+	ini_release(&ini);
+	*taken = '\0';
+	return parse_bytes(text, strlen(text)) == RP_OK &&
+	       ini_take(&ini, keys, sizeof keys / sizeof *keys, taken, &e);
+}
+
+START_TEST(keys_go_to_the_rows_of_a_table)
+{
+	ck_assert(take_text("[batch]\nglobal = 8\nmicro = 2\n[accept]\nR101 = x\n"
+			    "[source.wiki]\nweight = 1\n[source.code]\nweight = 2\n"));
+	ck_assert_str_eq(taken,
+		"batch.global batch.micro accept.R101 source.wiki.weight source.code.weight ");
+	ini_release(&ini);
+}
+END_TEST
+
+static const struct {
+	const char *text, *error;
+} not_in_the_table[] = {
+	{"[batch]\nmicr = 1\n", "line 2: there is no key of [batch] 'micr'; did you mean micro?"},
+	{"[bach]\n", "line 1: there is no section 'bach'; did you mean batch?"},
+	{"[source]\nweight = 1\n", "line 1: there is no section 'source'; did you mean source.?"},
+	{"[source.]\nweight = 1\n", "line 1: there is no section 'source.'; did you mean source.?"},
+	{"[source.a]\nheight = 1\n",
+		"line 2: there is no key of [source.a] 'height'; did you mean weight?"},
+	{"[batch]\nmicro = 1\nglobal = refused\n", "line 3: 'refused' is refused"},
+};
+
+START_TEST(what_is_not_in_the_table_is_an_error)
+{
+	ck_assert(!take_text(not_in_the_table[_i].text));
+	ck_assert_str_eq(e.text, not_in_the_table[_i].error);
+	ck_assert_int_eq(e.status, RP_E_ARGUMENT);
+	ini_release(&ini);
+}
+END_TEST
+
+START_TEST(words_of_a_list_stand_apart_by_spaces)
+{
+	struct slice list = SLICE("  one\ttwo  three ");
+
+	ck_assert(slice_is(ini_next_word(&list), "one"));
+	ck_assert(slice_is(ini_next_word(&list), "two"));
+	ck_assert(slice_is(ini_next_word(&list), "three"));
+	ck_assert_uint_eq(ini_next_word(&list).n, 0);
+	ck_assert_uint_eq(ini_next_word(&list).n, 0);
+}
+END_TEST
+
 Suite *suite_ini(void)
 {
 	Suite *s = suite_create("ini");
@@ -145,6 +218,10 @@ Suite *suite_ini(void)
 	tcase_add_test(t, lines_are_whole_up_to_the_limit);
 	tcase_add_test(t, entries_are_bounded);
 	tcase_add_test(t, a_file_that_is_not_there);
+	tcase_add_test(t, keys_go_to_the_rows_of_a_table);
+	tcase_add_loop_test(t, what_is_not_in_the_table_is_an_error, 0,
+		sizeof not_in_the_table / sizeof *not_in_the_table);
+	tcase_add_test(t, words_of_a_list_stand_apart_by_spaces);
 	suite_add_tcase(s, t);
 	return s;
 }

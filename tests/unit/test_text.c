@@ -530,6 +530,19 @@ START_TEST(integers_from_text_are_whole_and_in_range)
 }
 END_TEST
 
+START_TEST(ranges_have_both_ends_in_order)
+{
+	int64_t least, most;
+
+	ck_assert(text_parse_range(SLICE("7"), 1, &least, &most) && least == 7 && most == 7);
+	ck_assert(text_parse_range(SLICE("7..9"), 1, &least, &most) && least == 7 && most == 9);
+	ck_assert(text_parse_range(SLICE("7 .. 7"), 7, &least, &most) && least == 7 && most == 7);
+	static const char *const bad[] = {"", "..", "7..", "..7", "9..7", "6..9", "7...9", "7-9"};
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+		ck_assert(!text_parse_range(slice_of(bad[i]), 7, &least, &most));
+}
+END_TEST
+
 START_TEST(the_nearest_word_is_offered)
 {
 	static const char *const words[] = {
@@ -605,6 +618,7 @@ Suite *suite_text(void)
 	tcase_add_test(t, numbers_are_the_same_in_every_locale);
 	tcase_add_test(t, rounded_doubles_have_few_digits);
 	tcase_add_test(t, integers_from_text_are_whole_and_in_range);
+	tcase_add_test(t, ranges_have_both_ends_in_order);
 	tcase_add_test(t, the_nearest_word_is_offered);
 	tcase_add_test(t, numbers_in_names_count_as_numbers);
 	suite_add_tcase(s, t);
