@@ -25,8 +25,8 @@ static bool tell_taken(const struct rule *r, const struct state *s, struct cover
 			cover_not_checked(
 				cover, r->name, r->subject, "%s", c->reason ? c->reason : "");
 		else
-			cover_ran(cover, r->name, r->subject, c->unit, c->done,
-				c->total, c->reason);
+			cover_ran(
+				cover, r->name, r->subject, c->unit, c->done, c->total, c->reason);
 		return true;
 	}
 	return false;
@@ -54,7 +54,8 @@ void audit_rule(
 {
 	/* A command's subject is a checkpoint or a log; rules about the other say nothing. */
 	if (((r->needs & NEEDS_LEDGER) && !c->ledger) ||
-		(!(r->needs & NEEDS_LEDGER) && !c->current))
+		(!(r->needs & NEEDS_LEDGER) && !c->current) ||
+		((r->needs & NEEDS_ORIGINAL) && !c->original))
 		return;
 	if ((r->needs & NEEDS_PREVIOUS) && !c->previous)
 		cover_not_checked(cover, r->name, r->subject, "%s", c->no_previous);
