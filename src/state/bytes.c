@@ -697,25 +697,28 @@ static void join_checksums(struct plan *p)
 	}
 }
 
-static void count_storages(struct plan *p, struct byte_totals *totals)
+static void mark_storages(struct plan *p)
 {
-	struct state *s = p->state;
-
 	for (size_t i = 0; i < p->storages; i++) {
-		struct state_storage *of = &s->storages.items[p->order[i]];
+		struct state_storage *of = &p->state->storages.items[p->order[i]];
 		of->read = !p->lost_storages[p->order[i]] && !p->changed[of->file];
-		if (!of->read) {
-			totals->unreadable++;
+	}
+}
+
+void bytes_recount(const struct state *s, struct byte_totals *totals)
+{
+	*totals = (struct byte_totals){.storages_all = s->storages.count};
+	for (size_t i = 0; i < s->storages.count; i++) {
+		const struct state_storage *st = &s->storages.items[i];
+		if (!st->read) {
+			totals->unreadable += st->offset != UINT64_MAX;
 			continue;
 		}
 		totals->storages++;
-		totals->with_checksum += of->crc_known;
-		totals->mismatches += of->crc_known && of->crc != of->crc_found;
+		totals->bytes += st->length;
+		totals->with_checksum += st->crc_known;
+		totals->mismatches += st->crc_known && st->crc != st->crc_found;
 	}
-	for (size_t i = 0; i < p->pieces.count; i++)
-		totals->bytes += s->storages.items[p->pieces.items[i].storage].read
-					 ? p->pieces.items[i].bytes
-					 : 0;
 }
 
 /* XXH3-128 over the digests of leaves, as little-endian words: those of most machines. */
@@ -777,29 +780,12 @@ static void finish_summary(struct plan *p, uint32_t tensor)
 		join_leaves(p, tensor);
 }
 
-void bytes_recount(const struct state *s, struct byte_totals *totals)
-{
-	*totals = (struct byte_totals){.storages_all = s->storages.count};
-	for (size_t i = 0; i < s->storages.count; i++) {
-		const struct state_storage *st = &s->storages.items[i];
-		if (!st->read) {
-			totals->unreadable += st->offset != UINT64_MAX;
-			continue;
-		}
-		totals->storages++;
-		totals->bytes += st->length;
-		totals->with_checksum += st->crc_known;
-		totals->mismatches += st->crc_known && st->crc != st->crc_found;
-	}
-}
-
 int bytes_read(struct state *s, int dirfd, const char *prefix, unsigned threads,
 	struct byte_totals *totals, struct error *e)
 {
 	struct plan p = {.state = s, .dirfd = dirfd, .prefix = prefix};
 	int status = RP_OK;
 
-	*totals = (struct byte_totals){.storages_all = s->storages.count};
 	if (!plan_make(&p))
 		status = fail(e, RP_E_MEMORY, ERROR_NO_OFFSET,
 			"no memory to plan reading %zu tensors", s->tensors.count);
@@ -812,10 +798,11 @@ int bytes_read(struct state *s, int dirfd, const char *prefix, unsigned threads,
 	}
 	if (status == RP_OK) {
 		join_checksums(&p);
-		count_storages(&p, totals);
-		s->bytes_read = true;
+		mark_storages(&p);
 		for (uint32_t i = 0; i < s->tensors.count; i++)
 			finish_summary(&p, i);
+		s->bytes_read = true;
+		bytes_recount(s, totals);
 	} else {
 		array_release(&s->summaries);
 		array_release(&s->leaves);
