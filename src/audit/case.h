@@ -11,6 +11,7 @@
 #include "state/bytes.h"
 #include "state/moments.h"
 #include "state/relate.h"
+#include "state/run_file.h"
 #include "state/state.h"
 
 struct audit_case {
@@ -22,7 +23,8 @@ struct audit_case {
 	struct stream_pairs streams;       /* previous against current; empty without previous */
 	struct stream_pairs older_streams; /* older against previous */
 	const struct byte_totals
-		*bytes; /* what was streamed of the current one; NULL: metadata only */
+		*bytes;             /* what was streamed of the current one; NULL: metadata only */
+	const struct run_file *run; /* what the user told, or NULL; the states know it too */
 	const struct limits *limits;
 	const char *no_previous; /* why there is no previous one, for coverage */
 	const char *undecided;   /* why nothing can be said of a resume at all, or NULL */
@@ -62,6 +64,16 @@ void place_stream(
 
 /* A number for a message, rounded to so many significant digits. */
 const char *rounded_text(struct findings *sink, double v, int digits);
+
+/* A count for a message, its digits in groups of three. */
+const char *count_text(struct findings *sink, int64_t n);
+
+/*
+ * Hold the number of parameters against what someone expects of it ("policy", "run file"); T110 is
+ * then an error. False where the number is not known.
+ */
+bool expect_parameters(
+	struct findings *sink, struct state *s, int64_t least, int64_t most, const char *who);
 
 /* "0-3, 7" from a sorted list of ranks. */
 const char *ranks_text(struct findings *sink, const int32_t *ranks, size_t count);

@@ -14,4 +14,8 @@
  */
 int file_replace(const char *path, struct slice text, struct error *e);
 
+/* The same where nothing is called `path` yet; else an RP_E_IO with EEXIST, and what is there
+ * stays. */
+int file_create(const char *path, struct slice text, struct error *e);
+
 #endif

@@ -71,6 +71,12 @@ static bool take_against(struct options *o, const char *value)
 	return *value != '\0';
 }
 
+static bool take_run(struct options *o, const char *value)
+{
+	o->verify.run = value;
+	return *value != '\0';
+}
+
 static bool take_step(struct options *o, const char *value)
 {
 	return text_parse_i64(slice_of(value), 0, INT64_MAX, &o->verify.step);
@@ -122,6 +128,18 @@ static bool take_report(struct options *o, const char *value)
 {
 	o->report = value;
 	return *value != '\0';
+}
+
+static bool take_output(struct options *o, const char *value)
+{
+	o->output = value;
+	return *value != '\0';
+}
+
+static bool take_force(struct options *o, const char *value)
+{
+	(void)value;
+	return o->force = true;
 }
 
 static bool take_print_path(struct options *o, const char *value)
@@ -177,8 +195,11 @@ static bool take_version(struct options *o, const char *value)
 static const struct option_row rows[] = {
 	{"against", 0, false, "PREV", OF_CHOOSING,
 		"the earlier checkpoint that CKPT should continue", take_against, "a path"},
-	{"step", 0, false, "N", OF_CHOOSING, "judge the checkpoint of step N of a root", take_step,
-		"a step: 0, 1, 2, ..."},
+	{"step", 0, false, "N", OF_CHOOSING | OF(init), "judge the checkpoint of step N of a root",
+		take_step, "a step: 0, 1, 2, ..."},
+	{"run", 0, false, "FILE", OF_JUDGING | OF(gate) | OF(show),
+		"what is known of the run; else the nearest reprise.run, if any", take_run,
+		"a file"},
 	{"quick", 0, false, NULL, OF_JUDGING, "metadata only: read no tensor's bytes", take_quick,
 		NULL},
 	{"settle", 0, false, "SECONDS", OF_CHOOSING,
@@ -193,6 +214,10 @@ static const struct option_row rows[] = {
 	{"report", 0, false, "FILE", OF(gate),
 		"write the whole report to FILE as JSON, all of it or nothing", take_report,
 		"a file"},
+	{"output", 'o', false, "FILE", OF(init),
+		"where to write it (- for stdout); else beside the checkpoint, or in the root",
+		take_output, "a file"},
+	{"force", 0, false, NULL, OF(init), "replace a file that is there", take_force, NULL},
 	{"print-path", 0, false, NULL, OF(gate),
 		"what passes: its path alone on stdout, the line on stderr", take_print_path, NULL},
 	{"limit", 0, true, "NAME=VALUE", OF_READING,

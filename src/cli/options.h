@@ -40,7 +40,8 @@ struct options {
 	int operand_count;
 	struct verify_options verify; /* limits, against, step, quick, threads, settle */
 	const char *policy, *report;  /* of gate: as typed, or NULL */
-	bool print_path;
+	const char *output;           /* of init: as typed, or NULL */
+	bool print_path, force;
 	bool json, quiet, verbose, help, version;
 	enum when color;
 };
