@@ -17,6 +17,11 @@ MODE ?= release
 V ?= 0
 PREFIX ?= /usr/local
 DESTDIR ?=
+bindir ?= $(PREFIX)/bin
+libdir ?= $(PREFIX)/lib
+includedir ?= $(PREFIX)/include
+datadir ?= $(PREFIX)/share
+mandir ?= $(datadir)/man
 VERSION := $(shell sed -n 's/^.define RP_VERSION "\(.*\)"/\1/p' include/reprise.h)
 SOMAJOR := $(firstword $(subst ., ,$(VERSION)))
 PKG_CONFIG ?= pkg-config
@@ -37,6 +42,7 @@ SEES_audit := $(SEES_ledger) audit
 SEES_report := $(SEES_audit) report
 SEES_api := $(SEES_report) api
 SEES_cli := $(SEES_api) cli
+SEES_recorder := base recorder
 
 # Flags. CFLAGS and LDFLAGS are the user's and come last.
 PACKAGES := libxxhash libdeflate
@@ -72,17 +78,22 @@ endif
 SRC := $(foreach f,$(filter-out cli,$(FOLDERS)),$(wildcard src/$f/*.c))
 CLI_SRC := $(wildcard src/cli/*.c)
 UNIT_SRC := $(wildcard tests/unit/*.c tests/support/*.c)
+RECORD_SRC := $(wildcard src/recorder/*.c)
 FUZZ_SRC := $(filter-out tests/fuzz/replay.c tests/fuzz/entry.c,$(wildcard tests/fuzz/*.c))
 FUZZ_TARGETS := $(shell sed -n 's/^TARGET(\(.*\))$$/\1/p' tests/fuzz/targets.def)
 OBJ := $(SRC:src/%.c=$B/%.o)
 CLI_OBJ := $(CLI_SRC:src/%.c=$B/%.o)
 UNIT_OBJ := $(UNIT_SRC:tests/%.c=$B/tests/%.o)
+RECORD_OBJ := $(RECORD_SRC:src/%.c=$B/%.o)
 FUZZ_OBJ := $(FUZZ_SRC:tests/%.c=$B/tests/%.o)
+TABLES_OBJ := $(patsubst tools/tables/%.c,$B/tools/tables/%.o,$(wildcard tools/tables/*.c))
 FUZZERS := $(FUZZ_TARGETS:%=$B/fuzz/%)
 REPLAY := $B/fuzz-replay
 
 .PHONY: all
-all: $B/reprise $B/libreprise.a $B/libreprise.so.$(VERSION) ## build the tool and both libraries
+RECORD_SO := $B/libreprise-record.so.$(VERSION)
+
+all: $B/reprise $B/libreprise.a $B/libreprise.so.$(VERSION) $(RECORD_SO) ## build the tool, the libraries and the recorder
 
 $B/reprise: $(CLI_OBJ) $B/libreprise.a
 	$(call say,LINK,$@)
@@ -96,6 +107,13 @@ $B/libreprise.so.$(VERSION): $(OBJ) src/api/libreprise.map
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(ALL_CFLAGS) -shared $(ALL_LDFLAGS) -Wl,-soname,libreprise.so.$(SOMAJOR) \
 		-Wl,--version-script=src/api/libreprise.map -o $@ $(OBJ) $(LIBS)
+
+# Loaded into training processes: libc alone (XXH3 is compiled in).
+$(RECORD_SO): $(RECORD_OBJ)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(ALL_CFLAGS) -shared $(ALL_LDFLAGS) -Wl,-soname,libreprise-record.so.$(SOMAJOR) \
+		-Wl,-z,defs -o $@ $(RECORD_OBJ)
+	$(Q)ln -sf $(@F) $B/libreprise-record.so
 
 # Rebuild exactly when the compiler or a flag changed.
 STAMP := $B/flags
@@ -118,7 +136,7 @@ $B/$(1)/%.o: src/$(1)/%.c $(STAMP) | build/arrows/$(1)
 	$$(call say,CC,$$<)
 	$$(Q)$$(CC) $$(ALL_CFLAGS) -Iinclude -Ibuild/arrows/$(1) -MMD -MP -c -o $$@ $$<
 endef
-$(foreach f,$(FOLDERS),$(eval $(call arrows,$f)))
+$(foreach f,$(FOLDERS) recorder,$(eval $(call arrows,$f)))
 
 $B/tests/%.o: tests/%.c $(STAMP)
 	@mkdir -p $(@D)
@@ -126,13 +144,23 @@ $B/tests/%.o: tests/%.c $(STAMP)
 	$(Q)$(CC) $(ALL_CFLAGS) -Wno-missing-prototypes $(shell $(PKG_CONFIG) --cflags $(TEST_PACKAGES)) \
 		-Iinclude -Isrc -Itests -MMD -MP -c -o $@ $<
 
--include $(OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(UNIT_OBJ:.o=.d) $(FUZZ_OBJ:.o=.d) $B/tests/fuzz/replay.d $B/tests/fuzz/entry.d
+# What prints the tables for the manual and the completion: a program of the developers', made from the tool's files.
+$B/tools/%.o: tools/%.c $(STAMP)
+	@mkdir -p $(@D)
+	$(call say,CC,$<)
+	$(Q)$(CC) $(ALL_CFLAGS) -Iinclude -Isrc -MMD -MP -c -o $@ $<
+
+$B/tables: $(TABLES_OBJ) $(filter-out $B/cli/main.o,$(CLI_OBJ)) $B/libreprise.a
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $B/libreprise.a $(LIBS)
+
+-include $(TABLES_OBJ:.o=.d) $(OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(RECORD_OBJ:.o=.d) $(UNIT_OBJ:.o=.d) $(FUZZ_OBJ:.o=.d) $B/tests/fuzz/replay.d $B/tests/fuzz/entry.d
 
 # Tests ------------------------------------------------------------------------------------------
 
-$B/unit: $(UNIT_OBJ) $B/libreprise.a
+$B/unit: $(UNIT_OBJ) $(RECORD_OBJ) $B/libreprise.a
 	$(call say,LINK,$@)
-	$(Q)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $(UNIT_OBJ) $B/libreprise.a \
+	$(Q)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $(UNIT_OBJ) $(RECORD_OBJ) $B/libreprise.a \
 		$(shell $(PKG_CONFIG) --libs $(TEST_PACKAGES)) $(LIBS)
 
 $(REPLAY): $B/tests/fuzz/replay.o $(FUZZ_OBJ) $B/libreprise.a
@@ -167,13 +195,21 @@ fuzz: ## fuzz the target FUZZ=pickle for FUZZ_SECONDS=60 (needs clang)
 		build/fuzz/learned/$(FUZZ) tests/fuzz/corpus/$(FUZZ)
 
 .PHONY: check check-unit check-cli check-fixtures check-fuzz check-readme check-library
-check: check-unit check-fuzz check-fixtures check-cli check-readme check-library ## run all tests that need only Debian packages
+check: check-unit check-fuzz check-fixtures check-cli check-man check-library check-install ## run all tests that need only Debian packages
 
-check-readme: $B/reprise ## hold the README's examples against what the tool says
-	$(Q)REPRISE=$B/reprise tools/readme-examples --check && mandoc -Tlint -Wwarning man/*.[0-9]
+check-man: $B/reprise $B/tables ## hold manual, README and completion against what the tool says
+	$(Q)BUILD=$B tools/documents --check
+	$(Q)tests/manual.py $B
 
 check-library: $B/libreprise.so.$(VERSION) ## hold what the library exports against its header and map
 	$(Q)tests/library.sh $B/libreprise.so.$(VERSION) "$(CC)"
+
+check-install: all ## install into an empty folder, use what is there, uninstall
+	$(Q)tests/install.sh "$(MAKE)" "$(MODE)" "$(PREFIX)" "$(CC) $(filter -fsanitize=% --coverage,$(MODE_FLAGS_$(MODE)))"
+
+.PHONY: check-other-release
+check-other-release: ## run the tests on the other Debian release, in a chroot (as root)
+	$(Q)+tests/other-release.sh
 
 check-unit: $B/unit ## run the unit tests
 	$(Q)$B/unit
@@ -200,30 +236,57 @@ $(BENCHES): $B/bench/%: bench/%.c $B/libreprise.a
 bench: $B/bench/pickle $B/bench/rng $B/reprise ## measure speeds as ratios to what one would run instead (PYTHON=… with torch)
 	$(Q)bench/run.sh $B $(BENCH)
 
+.PHONY: documents
+documents: $B/reprise $B/tables ## put into manual, README, schema and completion what the tool says
+	$(Q)BUILD=$B tools/documents
+
 .PHONY: clean
 clean: ## remove what was built
 	rm -rf build
 
+# What is installed: MODE FILE TO, or `link` TARGET TO, below DESTDIR. Functions of libreprise(3) are links to its page.
+API := $(filter rp_%,$(subst ;, ,$(file <src/api/libreprise.map)))
+INSTALLED = \
+	755:$B/reprise:$(bindir)/reprise \
+	644:$B/libreprise.a:$(libdir)/libreprise.a \
+	755:$B/libreprise.so.$(VERSION):$(libdir)/libreprise.so.$(VERSION) \
+	link:libreprise.so.$(VERSION):$(libdir)/libreprise.so.$(SOMAJOR) \
+	link:libreprise.so.$(SOMAJOR):$(libdir)/libreprise.so \
+	644:$B/reprise.pc:$(libdir)/pkgconfig/reprise.pc \
+	$(foreach h,$(wildcard include/*.h),644:$h:$(includedir)/$(notdir $h)) \
+	$(foreach p,$(wildcard man/*.[0-9]),644:$p:$(mandir)/man$(patsubst .%,%,$(suffix $p))/$(notdir $p)) \
+	$(foreach f,$(API),link:libreprise.3:$(mandir)/man3/$f.3) \
+	644:share/bash-completion/completions/reprise:$(datadir)/bash-completion/completions/reprise \
+	644:share/reprise-1.schema.json:$(datadir)/reprise/reprise-1.schema.json \
+	$(foreach e,$(wildcard examples/*.sh),755:$e:$(datadir)/reprise/examples/$(notdir $e)) \
+	$(foreach e,$(wildcard examples/*.ini),644:$e:$(datadir)/reprise/examples/$(notdir $e))
+# Folders that are ours alone, to be removed with what is in them; innermost first.
+INSTALLED_FOLDERS = $(datadir)/reprise/examples $(datadir)/reprise
+
+# No prefix but the one it is installed below; what pkg-config says of ours is for programs that link it.
+.PHONY: $B/reprise.pc
+$B/reprise.pc: Makefile
+	@mkdir -p $(@D)
+	@printf '%s\n' 'prefix=$(PREFIX)' 'includedir=$(patsubst $(PREFIX)/%,$${prefix}/%,$(includedir))' \
+		'libdir=$(patsubst $(PREFIX)/%,$${prefix}/%,$(libdir))' '' 'Name: reprise' \
+		'Description: judge whether a resume from a training checkpoint can be exact' \
+		'Version: $(VERSION)' 'Requires.private: $(PACKAGES)' 'Cflags: -I$${includedir}' \
+		'Libs: -L$${libdir} -lreprise' 'Libs.private: -lm -pthread' >$@
+
 .PHONY: install uninstall
-install: all ## install below $(DESTDIR)$(PREFIX)
-	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib $(DESTDIR)$(PREFIX)/include
-	install -d $(DESTDIR)$(PREFIX)/share/reprise $(DESTDIR)$(PREFIX)/share/man/man7
-	install -m 644 share/reprise-1.schema.json $(DESTDIR)$(PREFIX)/share/reprise/
-	install -d $(DESTDIR)$(PREFIX)/share/reprise/examples
-	install -m 755 examples/*.sh $(DESTDIR)$(PREFIX)/share/reprise/examples/
-	install -m 644 man/reprise-findings.7 $(DESTDIR)$(PREFIX)/share/man/man7/
-	install -m 755 $B/reprise $(DESTDIR)$(PREFIX)/bin/reprise
-	install -m 644 $B/libreprise.a $(DESTDIR)$(PREFIX)/lib/libreprise.a
-	install -m 755 $B/libreprise.so.$(VERSION) $(DESTDIR)$(PREFIX)/lib/libreprise.so.$(VERSION)
-	ln -sf libreprise.so.$(VERSION) $(DESTDIR)$(PREFIX)/lib/libreprise.so.$(SOMAJOR)
-	ln -sf libreprise.so.$(SOMAJOR) $(DESTDIR)$(PREFIX)/lib/libreprise.so
-	install -m 644 include/reprise.h $(DESTDIR)$(PREFIX)/include/reprise.h
+install: all $B/reprise.pc ## install below $(DESTDIR)$(PREFIX)
+	$(Q)set -e; for row in $(INSTALLED); do \
+		mode=$${row%%:*} to=$${row##*:} file=$${row#*:}; file=$${file%:*}; \
+		if [ $$mode = link ]; then \
+			install -d "$(DESTDIR)$${to%/*}" && ln -sfn "$$file" "$(DESTDIR)$$to"; \
+		else \
+			install -D -m $$mode "$$file" "$(DESTDIR)$$to"; \
+		fi; \
+	done
 
 uninstall: ## remove what install installed
-	rm -f $(DESTDIR)$(PREFIX)/bin/reprise $(DESTDIR)$(PREFIX)/include/reprise.h
-	rm -f $(DESTDIR)$(PREFIX)/lib/libreprise.a $(DESTDIR)$(PREFIX)/lib/libreprise.so*
-	rm -f $(DESTDIR)$(PREFIX)/share/man/man7/reprise-findings.7
-	rm -rf $(DESTDIR)$(PREFIX)/share/reprise
+	$(Q)for row in $(INSTALLED); do rm -f "$(DESTDIR)$${row##*:}"; done
+	$(Q)for folder in $(INSTALLED_FOLDERS); do rmdir "$(DESTDIR)$$folder" 2>/dev/null || :; done
 
 .PHONY: help
 help: ## list the targets

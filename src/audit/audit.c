@@ -18,6 +18,11 @@ void audit_run(struct audit_case *c, struct findings *sink, struct coverage *cov
 {
 	for (size_t i = 0; rules[i]; i++) {
 		const struct rule *r = rules[i];
+		/* A command's subject is a checkpoint or a log; rules about the other say nothing.
+		 */
+		if (((r->needs & NEEDS_LEDGER) && !c->ledger) ||
+			(!(r->needs & NEEDS_LEDGER) && !c->current))
+			continue;
 		if ((r->needs & NEEDS_PREVIOUS) && !c->previous)
 			cover_not_checked(cover, r->name, r->subject, "%s", c->no_previous);
 		else if ((r->needs & NEEDS_BYTES) && !c->bytes)
@@ -76,6 +81,12 @@ const char *count_text(struct findings *sink, int64_t n)
 	const char *text = findings_text(sink, "%s", strbuf_text(&b));
 	strbuf_release(&b);
 	return text;
+}
+
+const char *counted_text(struct findings *sink, uint64_t n, const char *unit)
+{
+	return findings_text(
+		sink, "%s %s%s", count_text(sink, (int64_t)n), unit, n == 1 ? "" : "s");
 }
 
 bool expect_parameters(

@@ -7,12 +7,15 @@
 #define AUDIT_CASE_H
 
 #include "base/limits.h"
+#include "ledger/ledger.h"
 #include "profile/profile.h"
 #include "state/bytes.h"
 #include "state/moments.h"
 #include "state/relate.h"
 #include "state/run_file.h"
 #include "state/state.h"
+
+struct lineage;
 
 struct audit_case {
 	struct state *current;
@@ -23,8 +26,10 @@ struct audit_case {
 	struct stream_pairs streams;       /* previous against current; empty without previous */
 	struct stream_pairs older_streams; /* older against previous */
 	const struct byte_totals
-		*bytes;             /* what was streamed of the current one; NULL: metadata only */
-	const struct run_file *run; /* what the user told, or NULL; the states know it too */
+		*bytes;              /* what was streamed of the current one; NULL: metadata only */
+	const struct run_file *run;  /* what the user told, or NULL; the states know it too */
+	const struct ledger *ledger; /* the sample log, or NULL */
+	const struct lineage *lineage; /* of its training attempts; NULL without a log */
 	const struct limits *limits;
 	const char *no_previous; /* why there is no previous one, for coverage */
 	const char *undecided;   /* why nothing can be said of a resume at all, or NULL */
@@ -36,6 +41,7 @@ enum rule_needs {
 	NEEDS_ONE = 0,
 	NEEDS_PREVIOUS = 1,
 	NEEDS_BYTES = 2,
+	NEEDS_LEDGER = 4, /* a sample log, and no checkpoint */
 };
 
 struct rule {
@@ -65,8 +71,9 @@ void place_stream(
 /* A number for a message, rounded to so many significant digits. */
 const char *rounded_text(struct findings *sink, double v, int digits);
 
-/* A count for a message, its digits in groups of three. */
+/* A count for a message: "12 000"; and with its unit, which takes an s but for one: "3 steps". */
 const char *count_text(struct findings *sink, int64_t n);
+const char *counted_text(struct findings *sink, uint64_t n, const char *unit);
 
 /*
  * Hold the number of parameters against what someone expects of it ("policy", "run file"); T110 is

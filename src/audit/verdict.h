@@ -14,12 +14,9 @@
 
 /* The exit statuses of every command. The first of 5, 2, 1, 4, 3, 0 that applies. */
 enum exit_status {
-	EXIT_STATUS_FINE = 0,
-	EXIT_STATUS_FINDINGS = 1,  /* findings at or above the failing severity */
-	EXIT_STATUS_USAGE = 2,     /* the command line makes no sense */
-	EXIT_STATUS_UNDECIDED = 3, /* unreadable, or something required was not checked */
-	EXIT_STATUS_NOT_READY = 4, /* still being written: ask again */
-	EXIT_STATUS_FAILED = 5,    /* our failure: memory, output, a bug */
+#define STATUS(id, number, when) EXIT_STATUS_##id = number,
+#include "audit/statuses.def"
+#undef STATUS
 };
 
 struct requirement {

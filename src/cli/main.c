@@ -6,7 +6,7 @@
  *
  * base/       what every other file stands on
  *   slice, strbuf, array, arena   text and memory, each with a cap from birth
- *   names                         sets of names
+ *   names, lookup                 sets of names; rows of tables by hash
  *   size, cursor, source          arithmetic on sizes, bytes in hand, bytes in a file
  *   error                         "we could not look"
  *   ini, replace, deadline        a strict INI reader; writing a whole file or none; when to stop
@@ -37,6 +37,9 @@
  *   candidate                     which files are one checkpoint
  *   collect                       state by shape and name, whatever framework wrote it
  *   profile_pytorch, profile_transformers, profile_lightning, profile_accelerate
+ * ledger/     the sample log as tables
+ *   ledger, build                 attempts, steps, shares, filled line by line
+ *   store, strand, arrange        the samples' columns; where each line's lie; bringing all into order
  * audit/      the rules: audit, case, rules.def, rule_integrity, rule_position, rule_rng, rule_training,
  *             rule_optimizer, rule_values, rule_run;
  *             policy, policies.def: what a gate asks for; verdict: one word, its evidence, an exit status

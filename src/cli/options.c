@@ -53,18 +53,6 @@ const struct command commands[COMMAND_COUNT] = {
 #define OF_JUDGING (OF(verify) | OF(compare))
 #define OF_READING (OF_ALL & ~OF(explain))
 
-struct option_row {
-	const char *name;
-	char letter; /* 0: none */
-	bool repeatable;
-	const char *argument; /* what stands for it in the help, or NULL */
-	unsigned commands;    /* that it belongs to */
-	const char *summary;
-	/* Take the value (NULL where there is no argument). False where it makes no sense. */
-	bool (*take)(struct options *o, const char *value);
-	const char *wanted; /* what a value must be, for complaints */
-};
-
 static bool take_against(struct options *o, const char *value)
 {
 	o->verify.against = value;
@@ -191,8 +179,7 @@ static bool take_version(struct options *o, const char *value)
 	return o->version = true;
 }
 
-/* The one table: parsing, help and complaints come from it. */
-static const struct option_row rows[] = {
+const struct option_row option_rows[] = {
 	{"against", 0, false, "PREV", OF_CHOOSING,
 		"the earlier checkpoint that CKPT should continue", take_against, "a path"},
 	{"step", 0, false, "N", OF_CHOOSING | OF(init), "judge the checkpoint of step N of a root",
@@ -234,8 +221,15 @@ static const struct option_row rows[] = {
 	{"version", 0, true, NULL, OF_ALL, "the version", take_version, NULL},
 };
 
-#define ROW_COUNT (sizeof rows / sizeof *rows)
+#define ROW_COUNT (sizeof option_rows / sizeof *option_rows)
 #define ROW_VALUE 256 /* of the first row, for getopt */
+
+const size_t option_row_count = ROW_COUNT;
+
+bool option_is_common(const struct option_row *row)
+{
+	return (row->commands & OF_READING) == OF_READING;
+}
 
 /* Complaints ----------------------------------------------------------------------------------- */
 
@@ -273,7 +267,7 @@ static bool complain_unknown_option(struct strbuf *b, const char *element)
 	memcpy(word, element + 2, n);
 	word[n] = '\0';
 	for (size_t i = 0; i < ROW_COUNT; i++) {
-		names[i] = rows[i].name;
+		names[i] = option_rows[i].name;
 		/* Abbreviations are refused, since they change their meaning when options are
 		 * added. */
 		if (n > 0 && strncmp(word, names[i], n) == 0 && !nearest)
@@ -342,15 +336,15 @@ struct parsing {
 static const struct option_row *row_of_letter(int letter)
 {
 	for (size_t i = 0; i < ROW_COUNT; i++)
-		if (rows[i].letter && rows[i].letter == letter)
-			return &rows[i];
+		if (option_rows[i].letter && option_rows[i].letter == letter)
+			return &option_rows[i];
 	return NULL;
 }
 
 static const struct option_row *row_of(int value)
 {
 	if (value >= ROW_VALUE && (size_t)(value - ROW_VALUE) < ROW_COUNT)
-		return &rows[value - ROW_VALUE];
+		return &option_rows[value - ROW_VALUE];
 	return row_of_letter(value);
 }
 
@@ -390,7 +384,7 @@ static bool take_option(struct parsing *p, const struct option_row *row, const c
 		(strncmp(element + 2, row->name, name) != 0 ||
 			(element[2 + name] != '\0' && element[2 + name] != '=')))
 		return complain_unknown_option(p->complaint, element);
-	if (p->given[row - rows]++ && !row->repeatable) {
+	if (p->given[row - option_rows]++ && !row->repeatable) {
 		strbuf_printf(p->complaint, "--%s is given twice", row->name);
 		if (row->argument) {
 			strbuf_add_text(p->complaint, ", the second time as ");
@@ -434,10 +428,10 @@ static bool check(struct parsing *p)
 	int least, most;
 
 	for (size_t i = 0; i < ROW_COUNT && o->command; i++) {
-		if (!p->given[i] || rows[i].commands & 1u << (o->command - commands))
+		if (!p->given[i] || option_rows[i].commands & 1u << (o->command - commands))
 			continue;
-		strbuf_printf(
-			p->complaint, "%s has no option --%s", o->command->name, rows[i].name);
+		strbuf_printf(p->complaint, "%s has no option --%s", o->command->name,
+			option_rows[i].name);
 		return false;
 	}
 	if (o->help || o->version)
@@ -480,13 +474,13 @@ static void fill_getopt(struct option *longs, char *shorts)
 	*shorts++ = '-';
 	*shorts++ = ':';
 	for (size_t i = 0; i < ROW_COUNT; i++) {
-		longs[i] = (struct option){.name = rows[i].name,
-			.has_arg = rows[i].argument ? required_argument : no_argument,
+		longs[i] = (struct option){.name = option_rows[i].name,
+			.has_arg = option_rows[i].argument ? required_argument : no_argument,
 			.val = ROW_VALUE + (int)i};
-		if (!rows[i].letter)
+		if (!option_rows[i].letter)
 			continue;
-		*shorts++ = rows[i].letter;
-		if (rows[i].argument)
+		*shorts++ = option_rows[i].letter;
+		if (option_rows[i].argument)
 			*shorts++ = ':';
 	}
 	longs[ROW_COUNT] = (struct option){0};
@@ -537,7 +531,7 @@ bool options_parse(
 static void help_options(unsigned of, struct strbuf *b)
 {
 	for (size_t i = 0; i < ROW_COUNT; i++) {
-		const struct option_row *row = &rows[i];
+		const struct option_row *row = &option_rows[i];
 		if ((row->commands & of) != of)
 			continue;
 		size_t start = b->n;
@@ -563,16 +557,10 @@ static void help_limits(struct strbuf *b)
 
 static void help_exit(struct strbuf *b)
 {
-	strbuf_printf(b,
-		"\nExit status:\n"
-		"  %d  nothing is wrong\n"
-		"  %d  findings at or above the failing severity; nothing matched\n"
-		"  %d  the command line makes no sense\n"
-		"  %d  undecided: unreadable, or something required was not checked\n"
-		"  %d  not ready: still being written, ask again\n"
-		"  %d  a failure of reprise: memory, output\n",
-		EXIT_STATUS_FINE, EXIT_STATUS_FINDINGS, EXIT_STATUS_USAGE, EXIT_STATUS_UNDECIDED,
-		EXIT_STATUS_NOT_READY, EXIT_STATUS_FAILED);
+	strbuf_add_text(b, "\nExit status:\n");
+#define STATUS(id, number, when) strbuf_printf(b, "  %d  %s\n", number, when);
+#include "audit/statuses.def"
+#undef STATUS
 }
 
 void options_help(const struct command *command, struct strbuf *b)

@@ -46,6 +46,26 @@ struct options {
 	enum when color;
 };
 
+/* A row of the table of options: parsing, help and complaints come from it, and so do the manual's
+ * options and the completion. */
+struct option_row {
+	const char *name;
+	char letter; /* 0: none */
+	bool repeatable;
+	const char *argument; /* what stands for it in the help, or NULL */
+	unsigned commands;    /* that it belongs to: bits 1 << enum command_id */
+	const char *summary;
+	/* Take the value (NULL where there is no argument). False where it makes no sense. */
+	bool (*take)(struct options *o, const char *value);
+	const char *wanted; /* what a value must be, for complaints */
+};
+
+extern const struct option_row option_rows[];
+extern const size_t option_row_count;
+
+/* Whether it belongs to every command that reads something. */
+bool option_is_common(const struct option_row *row);
+
 /*
  * Parse the command line. False when it makes no sense: a sentence that shows the offending
  * argument is then in `complaint`, and o->json and o->command are set as far as they could be seen.

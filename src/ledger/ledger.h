@@ -20,6 +20,7 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/slice.h"
+#include "base/strbuf.h"
 #include "finding/finding.h"
 
 #define LEDGER_NO_STEP INT64_MIN
@@ -40,15 +41,23 @@ enum ledger_sampling {
 /* One data set of the mixture. */
 struct ledger_source {
 	const char *name;
-	uint64_t size; /* samples; 0: not known */
-	double weight; /* target share, or NAN */
-	double epochs; /* how often each sample is meant to be seen, or NAN */
+	uint64_t size;    /* samples; 0: not known */
+	double weight;    /* target share, or NAN */
+	double epochs;    /* how often each sample is meant to be seen, or NAN */
+	uint64_t samples; /* consumed, over all attempts */
+	uint32_t first_attempt, last_attempt; /* indices; LEDGER_NONE: never consumed */
 };
 
 struct ledger_space {
 	uint32_t source;  /* index in sources, or LEDGER_NONE */
 	uint32_t dataset; /* index in datasets */
 	uint8_t kind;     /* enum key_kind */
+	uint64_t id; /* of the same namespace in every ledger: hash of data set, source and kind */
+	uint64_t samples; /* consumed, over all attempts */
+	uint64_t max_key; /* the largest key */
+	/* Samples with an id that the size of the source or data set does not allow; the first one.
+	 */
+	uint64_t beyond, beyond_row;
 };
 
 /* What a header line says of the data. Logs without a header have one row of unknowns. */
@@ -85,8 +94,9 @@ struct ledger_intent {
 
 struct ledger_attempt {
 	int64_t number;
-	uint8_t kind; /* enum attempt_kind */
-	bool implied; /* no attempt line: found because lines went on without one */
+	uint32_t again; /* of several launches under one number: 0 the first, 1 the second, … */
+	uint8_t kind;   /* enum attempt_kind */
+	bool implied;   /* no attempt line: found because lines went on without one */
 	const char *launch, *code, *versions,
 		*config;   /* "" where not said; the latter two as JSON text */
 	int64_t from_step; /* the step of the checkpoint it resumed from; 0 fresh; LEDGER_NO_STEP */
@@ -164,14 +174,19 @@ struct ledger_checkpoint {
 	const char *path, *digest;
 };
 
-/* What was left out while reading, for coverage and for the report. */
+/* What was left out or is odd, for coverage and for the report. */
 struct ledger_loss {
-	const char *file;
-	uint64_t line, offset;
-	const char *what;
+	const char *file; /* as given, or below the folder that was given; "" where it is none */
+	uint64_t line, offset; /* line 0: the file as a whole; offset in bytes of where it begins */
+	const char *what;      /* one clause */
 };
 
-struct ledger_store; /* the samples' columns, in memory or in a temporary file */
+/* Where the samples' columns are held, for the builder's eyes only. */
+struct store;
+struct ledger_build;
+struct store_budget {
+	uint64_t limit, used; /* bytes of memory */
+};
 
 struct ledger {
 	struct arena arena;
@@ -191,10 +206,19 @@ struct ledger {
 	ARRAY(const char *) count_names;
 	ARRAY(double) counts;
 	ARRAY(struct ledger_checkpoint) checkpoints; /* by attempt, then step */
-	ARRAY(struct ledger_loss) losses; /* the first ones; all are counted in lines_lost */
-	uint64_t lines, lines_lost, rows, rows_lost;
-	bool has_tokens; /* a tokens column per sample */
-	struct ledger_store *store;
+	/* Lines that were not understood. The first ones; all are counted in lines_lost. */
+	ARRAY(struct ledger_loss) losses;
+	/* What is odd though nothing was left out. The first ones; all are counted in noted. */
+	ARRAY(struct ledger_loss) notes;
+	uint64_t lines, lines_lost, noted, rows;
+	uint64_t lines_other; /* of other splits than training */
+	uint64_t lines_late;  /* behind a later step of the same rank */
+	bool has_tokens;      /* a tokens column per sample */
+	bool has_losses;      /* a loss column per sample */
+	struct store_budget budget;
+	struct store *store;
+	struct ledger_build *build; /* NULL once finished */
+	const struct limits *limits;
 };
 
 /* A block of consecutive samples. Pointers stay valid until the next read through the same block.
@@ -204,7 +228,8 @@ struct sample_block {
 	size_t n;
 	const uint64_t *keys;
 	const uint16_t *spaces; /* NULL: all of space 0 */
-	const uint32_t *tokens; /* NULL: not kept per sample */
+	const uint32_t *tokens; /* NULL: not kept per sample. 0: not said */
+	const float *losses;    /* NULL: not kept per sample. NAN: not said */
 };
 
 struct sample_buffer; /* what a reader of blocks reuses; one per thread */
@@ -253,12 +278,13 @@ struct ledger_line {
 	int32_t epoch;
 	uint8_t kind; /* enum key_kind */
 	uint32_t dataset;
+	bool samples; /* it says which samples, if only that there were none */
 	size_t n;
 	const uint64_t *keys;
 	const uint32_t *sources; /* one per sample, or NULL and `source` */
 	uint32_t source;         /* LEDGER_NONE */
 	const uint32_t *tokens;  /* one per sample, or NULL and tokens_all */
-	uint64_t tokens_all;     /* of the line; 0 */
+	uint64_t tokens_all;     /* of the line, spread evenly over its samples; 0: not said */
 	const float *losses;     /* one per sample, or NULL and `loss` */
 	float loss, lr, grad_norm;
 	int64_t position;
@@ -268,9 +294,35 @@ struct ledger_line {
 
 int ledger_add_line(struct ledger *l, const struct ledger_line *line, struct error *e);
 
-/* Index of an attempt by number, made where it is new; of a source or data set likewise. */
+/* A line with all that may be left out left out. */
+struct ledger_line ledger_line_empty(void);
+
+/*
+ * Whether a rank goes back: a line for this step of it was added to the attempt before, and later
+ * ones too. It is a launch of its own then, whatever number it has. 1 or 0, or an error.
+ */
+int ledger_goes_back(struct ledger *l, uint32_t attempt, uint32_t dp, uint16_t micro, int64_t step,
+	struct error *e);
+
+/* Whether any line of the attempt was added for this rank. */
+bool ledger_has_rank(const struct ledger *l, uint32_t attempt, uint32_t dp);
+
+/*
+ * Index of an attempt by number, made (as implied) where it is new; the `again`th of that number.
+ * Of a source or data set likewise; a data set is known by all that is said of it, and the first
+ * one that is said is also that of logs without a header. Indices are for building: ledger_finish()
+ * orders the attempts anew.
+ */
 int ledger_attempt(struct ledger *l, int64_t number, uint32_t *index, struct error *e);
+int ledger_attempt_again(
+	struct ledger *l, int64_t number, uint32_t again, uint32_t *index, struct error *e);
 int ledger_source_named(struct ledger *l, struct slice name, uint32_t *index, struct error *e);
+int ledger_dataset_said(
+	struct ledger *l, const struct ledger_dataset *said, uint32_t *index, struct error *e);
+int ledger_count_named(struct ledger *l, struct slice name, uint32_t *index, struct error *e);
+
+/* The number under which logs without attempt lines are read; finished ledgers do not have it. */
+#define LEDGER_UNNUMBERED INT64_MIN
 
 /*
  * Bring all into order: attempts by number, steps by attempt and step, each step's samples in (dp,
@@ -279,8 +331,18 @@ int ledger_source_named(struct ledger *l, struct slice name, uint32_t *index, st
  */
 int ledger_finish(struct ledger *l, struct error *e);
 
-/* Note something that was left out; it is counted, and the first ones are kept. */
+/* Count a line that was not understood; the first ones are kept. Texts are copied. */
 void ledger_lost(
 	struct ledger *l, const char *file, uint64_t line, uint64_t offset, const char *what);
+
+/* Note what is odd, though nothing was left out. */
+void ledger_note(struct ledger *l, const char *file, uint64_t line, const char *format, ...)
+	__attribute__((format(printf, 4, 5)));
+
+/* A text that lives as long as the ledger; "" when memory runs out. */
+const char *ledger_keep(struct ledger *l, struct slice text);
+
+/* "2", or "2 (second)" where two launches have one number. */
+void ledger_attempt_name(const struct ledger *l, uint32_t attempt, struct strbuf *out);
 
 #endif

@@ -9,6 +9,7 @@
 #include "report/page.h"
 
 #define NEEDS_MAX 200u
+#define MANUAL_LINE 74 /* columns of a line of the page's source */
 
 /* What a letter of a code stands for. */
 static const struct {
@@ -265,8 +266,8 @@ static void add_manual_text(struct strbuf *b, const char *text)
 			strbuf_add_text(b, "\\-");
 		} else if (*c == '\'' && command) {
 			strbuf_add_text(b, "\\(aq");
-		} else if (*c == ' ' && !command &&
-			   ((c > text && c[-1] == '.') || b->n - start > 50)) {
+		} else if (*c == ' ' && ((!command && c > text && c[-1] == '.') ||
+						b->n - start + strcspn(c + 1, " ") > MANUAL_LINE)) {
 			strbuf_add_char(b, '\n');
 			start = b->n;
 			line_start = true;

@@ -319,37 +319,6 @@ START_TEST(json_fits_its_schema)
 }
 END_TEST
 
-/* Whether the committed file is what is in `out`. */
-static void assert_committed(const char *path)
-{
-	FILE *f = fopen(path, "rb");
-
-	ck_assert_msg(f != NULL, "%s is missing", path);
-	char *text = malloc(out.n + 2);
-	ck_assert_ptr_nonnull(text);
-	size_t n = fread(text, 1, out.n + 1, f);
-	fclose(f);
-	text[n] = '\0';
-	ck_assert_msg(strcmp(text, strbuf_text(&out)) == 0, "%s is not what the tool prints", path);
-	free(text);
-}
-
-START_TEST(the_committed_schema_is_the_printed_one)
-{
-	report_render_schema(&out);
-	assert_committed("share/reprise-1.schema.json");
-}
-END_TEST
-
-START_TEST(the_committed_manual_is_the_printed_one)
-{
-	explain_render_manual(&out);
-	assert_committed("man/reprise-findings.7");
-	if (system("command -v mandoc >/dev/null") == 0)
-		ck_assert_int_eq(system("mandoc -T lint -W warning man/reprise-findings.7"), 0);
-}
-END_TEST
-
 /* Bytes from outside in every place that shows text. */
 static const char hostile[] =
 	"a\033[31mb\nc\r\b\x7f\xc2\x9b\xff\xe2\x80\xaeright\xe2\x81\xa6\xef\xbb\xbf\t<x>";
@@ -528,8 +497,6 @@ Suite *suite_report(void)
 	tcase_add_test(t, lines_stay_within_the_width);
 	tcase_add_test(t, json_says_the_same);
 	tcase_add_test(t, json_fits_its_schema);
-	tcase_add_test(t, the_committed_schema_is_the_printed_one);
-	tcase_add_test(t, the_committed_manual_is_the_printed_one);
 	tcase_add_test(t, hostile_text_never_leaves_raw);
 	tcase_add_test(t, lost_findings_are_a_failure);
 	tcase_add_test(t, coverage_stands_at_the_end_even_when_there_is_none);

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/* One block of a journal while it is put together: room for its head, then the payload. */
+#ifndef RECORDER_BLOCK_H
+#define RECORDER_BLOCK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/journal.h"
+
+struct block {
+	uint8_t *p; /* freed by the caller */
+	size_t used, capacity;
+	unsigned columns;
+};
+
+static inline void little_endian(uint8_t *at, uint64_t v, size_t bytes)
+{
+	for (size_t i = 0; i < bytes; i++)
+		at[i] = (uint8_t)(v >> 8 * i);
+}
+
+void block_begin(struct block *b);
+
+/* Make room for `more` bytes; false where memory or the longest payload would be passed. */
+bool block_reserve(struct block *b, size_t more);
+
+/* Append a column of n integers (n > 0) in the shortest of the encodings; one value. False as
+ * above. */
+bool block_column(struct block *b, enum journal_column name, const uint64_t *v, size_t n);
+bool block_value(struct block *b, enum journal_column name, uint64_t v);
+
+#endif
