@@ -56,14 +56,15 @@ static int64_t found_number(const struct state *s, enum fact_key fact, int64_t o
 /* What a script calls a global batch may be none: only one that fits the other values is taken. */
 static bool fits(const struct state *s, const struct run_key *key, int64_t global)
 {
-	int64_t micro = found_number(s, FACT_MICRO_BATCH, 0), product,
-		ranks = found_number(s, FACT_DP_SIZE, found_number(s, FACT_WORLD_SIZE, s->world));
+	int64_t micro = found_number(s, FACT_MICRO_BATCH, 0),
+		accumulation = found_number(s, FACT_ACCUMULATION, 0),
+		ranks = found_number(s, FACT_DP_SIZE, found_number(s, FACT_WORLD_SIZE, 0)), product;
 
 	if (key->fact != FACT_GLOBAL_BATCH || micro == 0 || ranks == 0)
 		return true;
 	return !__builtin_mul_overflow(micro, ranks, &product) &&
-	       !__builtin_mul_overflow(product, found_number(s, FACT_ACCUMULATION, 1), &product) &&
-	       product == global;
+	       !__builtin_mul_overflow(product, accumulation ? accumulation : 1, &product) &&
+	       (accumulation ? product == global : global % product == 0);
 }
 
 static void comment_origin(struct drafting *d, const struct fact *f)

@@ -398,7 +398,7 @@ static void run_position_saved(struct audit_case *c, struct findings *sink, stru
 			c->inexact =
 				"no data position is saved, and how long an epoch is is not known";
 		cover_not_checked(cover, name, subject,
-			"no position is saved, and without the length of an epoch nothing says where in one it is");
+			"no position is saved, and how long an epoch is is not known; a run file can say it (reprise init)");
 		return;
 	}
 	if (batches > 0)

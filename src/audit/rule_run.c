@@ -114,7 +114,7 @@ static void contradiction(struct audit_case *c, struct findings *sink, const str
 	f->observed = number ? quantity_real(x) : quantity_text(saved);
 	f->expected = number ? quantity_count(told->number) : quantity_text(said);
 	f->unit = number && *row->unit ? row->unit : NULL;
-	f->cause = findings_text(sink, "%s is wrong, or the launch is not like the one that saved",
+	f->cause = findings_text(sink, "%s, is wrong, or the launch is not like the one that saved",
 		line_of(sink, c, told->line));
 	f->remedy = "Correct the run file, or launch with what was saved.";
 	if (code == FINDING_P111 && read->key != FACT_GLOBAL_BATCH && same_batch(c)) {
@@ -147,6 +147,31 @@ static void check_value(struct audit_case *c, struct findings *sink, const struc
 		contradiction(c, sink, first, told);
 }
 
+/* The batch that was told, against the one that its saved parts make. */
+static void check_global(struct audit_case *c, struct findings *sink)
+{
+	const struct run_value *told = run_file_value(c->run, FACT_GLOBAL_BATCH);
+	struct state *s = c->current;
+	double micro, ranks, accumulation = 1;
+
+	state_real(s, FACT_ACCUMULATION, &accumulation);
+	if (!told || !state_real(s, FACT_MICRO_BATCH, &micro) ||
+		!state_real(s, FACT_DP_SIZE, &ranks) ||
+		micro * accumulation * ranks == (double)told->number)
+		return;
+	double made = micro * accumulation * ranks;
+	struct finding *f = finding_add(sink, FINDING_P111,
+		"an update takes %s samples by the saved settings, and the run file says %s",
+		rounded_text(sink, made, DIGITS), told_text(sink, told));
+	place_fact(sink, f, s, state_fact(s, FACT_MICRO_BATCH));
+	f->observed = quantity_real(made);
+	f->expected = quantity_count(told->number);
+	f->unit = "samples";
+	f->cause = findings_text(sink, "micro-batch %s, accumulation %s, %s ranks",
+		rounded_text(sink, micro, DIGITS), rounded_text(sink, accumulation, DIGITS),
+		rounded_text(sink, ranks, DIGITS));
+}
+
 /* More ranks left their state than were told. */
 static void check_ranks_seen(struct audit_case *c, struct findings *sink)
 {
@@ -162,7 +187,7 @@ static void check_ranks_seen(struct audit_case *c, struct findings *sink)
 	f->observed = quantity_count(s->world);
 	f->expected = quantity_count(told->number);
 	f->unit = "ranks";
-	f->cause = findings_text(sink, "%s is wrong, or the launch is not like the one that saved",
+	f->cause = findings_text(sink, "%s, is wrong, or the launch is not like the one that saved",
 		line_of(sink, c, told->line));
 }
 
@@ -212,21 +237,21 @@ static void check_plan(struct audit_case *c, struct findings *sink)
 	if ((!steps || step <= (double)steps->number) && !past)
 		return;
 	const struct run_value *told = past ? epochs : steps;
-	struct finding *f =
-		past ? finding_add(sink, FINDING_P105,
-			       "step %s lies behind the %s epochs that are planned, of %s updates each",
-			       rounded_text(sink, step, DIGITS), told_text(sink, told),
-			       rounded_text(sink, length, DIGITS))
-		     : finding_add(sink, FINDING_T109,
-			       "step %s lies behind the %s steps that are planned",
-			       rounded_text(sink, step, DIGITS), told_text(sink, told));
+	struct finding *f = past ? finding_add(sink, FINDING_P105,
+					   "step %s is past the planned %s of %s updates",
+					   rounded_text(sink, step, DIGITS),
+					   counted_text(sink, (uint64_t)told->number, "epoch"),
+					   rounded_text(sink, length, DIGITS))
+				 : finding_add(sink, FINDING_T109, "step %s is past the planned %s",
+					   rounded_text(sink, step, DIGITS),
+					   counted_text(sink, (uint64_t)told->number, "step"));
 	f->severity = SEVERITY_WARNING;
 	place_fact(sink, f, s, state_fact(s, FACT_STEP));
 	f->observed = quantity_real(step);
 	f->expected =
 		past ? quantity_real((double)told->number * length) : quantity_count(told->number);
 	f->unit = "steps";
-	f->cause = findings_text(sink, "%s is wrong, or the run went on longer than planned",
+	f->cause = findings_text(sink, "%s, is wrong, or the run went on longer than planned",
 		line_of(sink, c, told->line));
 }
 
@@ -258,6 +283,7 @@ static void run_run_file(struct audit_case *c, struct findings *sink, struct cov
 		return;
 	for (size_t i = 0; i < r->values.count; i++)
 		check_value(c, sink, &r->values.items[i]);
+	check_global(c, sink);
 	check_ranks_seen(c, sink);
 	check_epoch(c, sink);
 	check_plan(c, sink);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Draft the run file beside a checkpoint, on stdout, or where the user wants it. */
+#include <errno.h>
 #include <string.h>
 
 #include "api/init.h"
@@ -53,6 +54,11 @@ static int write_draft(const struct options *o, const struct init_draft *d, stru
 	else
 		file_create(file, strbuf_slice(text), &e);
 	strbuf_release(text);
+	if (e.os_error == EEXIST) {
+		e = ERROR_INIT;
+		fail(&e, RP_E_ARGUMENT, ERROR_NO_OFFSET,
+			"it is there already; --force replaces it");
+	}
 	return e.status == RP_OK ? tell(o, d, file) : answer_error(o, file, &e);
 }
 

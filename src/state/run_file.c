@@ -275,21 +275,23 @@ static bool check_ranks(struct reading *in)
 	       complain_line(in, dp->line, "data-parallel does not divide world-size");
 }
 
+/* Accumulation that is not told follows from the global batch, as far as that is a multiple. */
 static bool check_batch(struct reading *in)
 {
 	const struct run_file *r = in->r;
 	const struct run_value *global = run_file_value(r, FACT_GLOBAL_BATCH);
-	int64_t micro = told(r, FACT_MICRO_BATCH, 0),
+	int64_t micro = told(r, FACT_MICRO_BATCH, 0), accumulation = told(r, FACT_ACCUMULATION, 0),
 		dp = told(r, FACT_DP_SIZE, told(r, FACT_WORLD_SIZE, 0)), product;
 
 	if (!global || micro == 0 || dp == 0)
 		return true;
-	if (!__builtin_mul_overflow(micro, dp, &product) &&
-		!__builtin_mul_overflow(product, told(r, FACT_ACCUMULATION, 1), &product) &&
-		product == global->number)
-		return true;
-	return complain_line(in, global->line,
-		"global is not micro x accumulation (1 where it is left out) x data-parallel ranks");
+	bool fits = !__builtin_mul_overflow(micro, dp, &product) &&
+		    !__builtin_mul_overflow(product, accumulation ? accumulation : 1, &product) &&
+		    (accumulation ? product == global->number : global->number % product == 0);
+	return fits ||
+	       complain_line(in, global->line,
+		       accumulation ? "global is not micro x accumulation x data-parallel ranks"
+				    : "global is no multiple of micro x data-parallel ranks");
 }
 
 static bool check_sources(struct reading *in)
