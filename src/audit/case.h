@@ -16,6 +16,7 @@
 #include "state/state.h"
 
 struct lineage;
+struct case_line;
 
 struct audit_case {
 	struct state *current;
@@ -30,6 +31,8 @@ struct audit_case {
 	const struct run_file *run;  /* what the user told, or NULL; the states know it too */
 	const struct ledger *ledger; /* the sample log, or NULL */
 	const struct lineage *lineage; /* of its training attempts; NULL without a log */
+	const struct case_line *lines; /* training, then validation where there is any */
+	size_t line_count;
 	const struct limits *limits;
 	const char *no_previous; /* why there is no previous one, for coverage */
 	const char *undecided;   /* why nothing can be said of a resume at all, or NULL */

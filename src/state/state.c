@@ -59,6 +59,7 @@ void state_release(struct state *s)
 	array_release(&s->bodies);
 	array_release(&s->log);
 	array_release(&s->placements);
+	array_release(&s->taken);
 	arena_release(&s->arena);
 }
 

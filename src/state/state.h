@@ -225,6 +225,10 @@ struct state {
 	ARRAY(struct rng_state *) bodies;
 	ARRAY(struct placement) placements;
 	ARRAY(struct log_point) log; /* by step, as found in the checkpoint itself */
+	ARRAY(struct cover) taken;   /* of a snapshot: what was looked at when it was taken */
+	const char *snapshot;        /* the snapshot that it was read from, so that none of its files
+					is there to be read; or NULL */
+	bool bytes_read;             /* storages and summaries say what is in the bytes */
 	bool on_cuda;                /* weights were saved from a GPU */
 	int32_t world;    /* ranks that the checkpoint itself shows to have existed; 0: not known */
 	int64_t mtime_ns; /* newest of its files */
