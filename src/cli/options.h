@@ -8,6 +8,8 @@
 #include "api/verify.h"
 #include "base/strbuf.h"
 
+#define WITH_MAX 64 /* versions that a command line names */
+
 struct options;
 
 enum command_id {
@@ -39,9 +41,11 @@ struct options {
 	const char **operands;         /* operand_count of them, within the command's bounds */
 	int operand_count;
 	struct verify_options verify; /* limits, against, step, quick, threads, settle */
+	const char *with[WITH_MAX];   /* what verify.with points to */
 	const char *policy, *report;  /* of gate: as typed, or NULL */
 	const char *output;           /* of init: as typed, or NULL */
 	bool print_path, force;
+	bool defects; /* of explain: list the known defects */
 	bool json, quiet, verbose, help, version;
 	enum when color;
 };
