@@ -237,6 +237,7 @@ check-fuzz: $(REPLAY) ## replay the fuzzing corpus and every past find
 
 check-fixtures: $B/reprise ## hold every fixture's report against its expectations
 	$(Q)tests/fixtures.sh $B/reprise
+	$(Q)python3 tests/snapshots.py $B/reprise
 
 check-cli: $B/reprise ## run the command line cases
 	$(Q)tests/cli.sh $B/reprise

@@ -244,6 +244,22 @@ static int compare_places(const void *pa, const void *pb, void *context)
 	return (a->offset > b->offset) - (a->offset < b->offset);
 }
 
+void bytes_recount(const struct state *s, struct byte_totals *totals)
+{
+	*totals = (struct byte_totals){.storages_all = s->storages.count};
+	for (size_t i = 0; i < s->storages.count; i++) {
+		const struct state_storage *st = &s->storages.items[i];
+		if (!st->read) {
+			totals->unreadable += st->offset != UINT64_MAX;
+			continue;
+		}
+		totals->storages++;
+		totals->bytes += st->length;
+		totals->with_checksum += st->crc_known;
+		totals->mismatches += st->crc_known && st->crc != st->crc_found;
+	}
+}
+
 unsigned team_size(unsigned wanted)
 {
 	long cores = sysconf(_SC_NPROCESSORS_ONLN);
@@ -281,6 +297,7 @@ int bytes_read(struct state *s, int dirfd, const char *prefix, unsigned threads,
 	free(order);
 	w.totals.storages_all = s->storages.count;
 	*totals = w.totals;
+	s->bytes_read = true;
 	if (w.next < w.count)
 		return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for reading buffers");
 	return RP_OK;

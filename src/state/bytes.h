@@ -27,6 +27,9 @@ struct byte_totals {
 int bytes_read(struct state *s, int dirfd, const char *prefix, unsigned threads,
 	struct byte_totals *totals, struct error *e);
 
+/* The totals of a pass that was made before, from what it left in the state: that of a snapshot. */
+void bytes_recount(const struct state *s, struct byte_totals *totals);
+
 /* How many threads to read with: what the user wants, else one per core. */
 unsigned team_size(unsigned wanted);
 
