@@ -232,6 +232,12 @@ check-other-release: ## run the tests on the other Debian release, in a chroot (
 check-unit: $B/unit $B/reprise-h5 ## run the unit tests
 	$(Q)$B/unit
 
+# Not part of check: it needs Python 3.11, a network the first time, and minutes.
+LAB_VENV ?= build/lab/venv
+.PHONY: check-lab
+check-lab: $B/reprise $(RECORD_SO) ## train, kill, resume and audit with real frameworks
+	$(Q)tests/lab/run $B/reprise $(RECORD_SO) $(LAB_VENV)
+
 check-fuzz: $(REPLAY) ## replay the fuzzing corpus and every past find
 	$(Q)$(REPLAY) tests/fuzz/corpus
 
