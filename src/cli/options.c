@@ -214,7 +214,7 @@ const struct option_row option_rows[] = {
 		"the earlier checkpoint that CKPT should continue", take_against, "a path"},
 	{"step", 0, false, "N", OF_TAKING, "judge the checkpoint of step N of a root", take_step,
 		"a step: 0, 1, 2, ..."},
-	{"run", 0, false, "FILE", OF_JUDGING | OF(gate) | OF(show),
+	{"run", 0, false, "FILE", OF_CHOOSING | OF(compare) | OF(show),
 		"what is known of the run; else the nearest reprise.run, if any", take_run,
 		"a file"},
 	{"quick", 0, false, NULL, OF_JUDGING, "metadata only: read no tensor's bytes", take_quick,
