@@ -96,19 +96,17 @@ static void take_evidence(struct report *r, struct audit_case *c, struct verdict
 			s->streams.count, s->streams.count == 1 ? "" : "s", count_ranks(r, s));
 }
 
-/* Look at the bytes of both states where they can say more than the stored checksums. */
+/* Look at the bytes of both states: what changed between them shows in values as well. */
 static int look_at_bytes(struct subject *now, struct subject *before,
 	const struct verify_options *o, struct byte_totals *totals, struct audit_case *c,
 	struct error *e)
 {
-	bool checksums = now->state.storages.count > 0, known;
-
-	for (size_t i = 0; i < now->state.storages.count; i++)
-		checksums = checksums && now->state.storages.items[i].crc_known;
+	bool known;
 	int status = subject_read_bytes(now, o->threads, totals, &known, e);
+
 	c->bytes = known ? totals : NULL;
 	c->no_bytes = known ? NULL : "the snapshot was taken without reading bytes (--quick)";
-	if (status == RP_OK && before && !checksums) {
+	if (status == RP_OK && before) {
 		struct byte_totals ignored;
 		status = subject_read_bytes(before, o->threads, &ignored, &known, e);
 	}
