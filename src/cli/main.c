@@ -41,6 +41,11 @@
  * ledger/     the sample log as tables
  *   ledger, build                 attempts, steps, shares, filled line by line
  *   store, strand, arrange        the samples' columns; where each line's lie; bringing all into order
+ *   read, readers.def             files and folders into one ledger; which launch a line belongs to
+ *   read_jsonl, step_line, said   JSON lines: those of steps, in one pass; all others
+ *   read_csv, read_journal        rows of samples; what the recorder writes
+ *   lines, scan                   lines of a file; parts of a JSON line
+ *   doubts                        what is odd in a ledger as a record
  * audit/      the rules: audit, case, rules.def, rule_integrity, rule_position, rule_rng, rule_training,
  *             rule_optimizer, rule_values, rule_run;
  *             defects, defects.def, defect_conditions, rule_defects: what frameworks get wrong, and in
