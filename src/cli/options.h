@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "api/verify.h"
+#include "api/runs.h"
 #include "base/strbuf.h"
 
 struct options;
@@ -28,6 +28,8 @@ extern const struct command commands[COMMAND_COUNT];
 #include "cli/commands.def"
 #undef COMMAND
 
+#define TOLD_MAX 64u
+
 enum when {
 	WHEN_AUTO,
 	WHEN_ALWAYS,
@@ -41,6 +43,8 @@ struct options {
 	struct verify_options verify; /* limits, against, step, quick, threads, settle */
 	const char *policy, *report;  /* of gate: as typed, or NULL */
 	bool print_path;
+	struct lineage_told told[TOLD_MAX]; /* of audit: --resume */
+	size_t told_count;
 	bool json, quiet, verbose, help, version;
 	enum when color;
 };
