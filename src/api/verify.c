@@ -114,11 +114,50 @@ static int read_bytes(struct subject *now, struct subject *before, const struct 
 	return status;
 }
 
+/* A version that was told: the command line goes before the policy. */
+static int tell(struct environment *env, struct slice requirement, struct error *e)
+{
+	if (environment_tell(env, requirement))
+		return RP_OK;
+	return fail(e, RP_E_ARGUMENT, ERROR_NO_OFFSET, "'%.*s' is not NAME=VERSION",
+		(int)text_whole_prefix(requirement, 60), requirement.p);
+}
+
+/* What will resume, from the options, the policy and the packages below a prefix. */
+static int open_environment(
+	struct environment *env, struct report *r, const struct verify_options *o, struct error *e)
+{
+	const char *prefix = o->env;
+	int status = RP_OK;
+
+	environment_init(env);
+	for (size_t i = 0; i < o->with_count && status == RP_OK; i++)
+		status = tell(env, slice_of(o->with[i]), e);
+	for (size_t i = 0; o->policy && i < o->policy->with.count && status == RP_OK; i++)
+		status = tell(env, slice_of(o->policy->with.items[i]), e);
+	if (status != RP_OK)
+		return status;
+	if (!prefix && o->policy)
+		prefix = o->policy->env;
+	if (prefix) {
+		status = environment_read(env, prefix, e);
+		if (status != RP_OK)
+			return fail_wrap(e, "the environment %s", prefix);
+	} else if (o->env_default) {
+		struct error ignored = ERROR_INIT;
+		environment_read(env, o->env_default, &ignored);
+	}
+	if (env->prefix)
+		report_add_input(r, env->prefix, "environment", "python");
+	return RP_OK;
+}
+
 /* Judge a state that has been read, against an earlier one where there is one. */
 static int judge(struct report *r, struct subject *now, struct subject *before,
 	struct subject *older, const char *no_previous, const struct verify_options *o,
 	struct error *e)
 {
+	struct environment environment;
 	struct audit_case c = {
 		.current = &now->state,
 		.previous = before ? &before->state : NULL,
@@ -126,15 +165,16 @@ static int judge(struct report *r, struct subject *now, struct subject *before,
 		.older = older ? &older->state : NULL,
 		.current_place = subject_place(now),
 		.limits = &o->limits,
+		.environment = &environment,
 	};
 	if (before)
 		c.previous_place = subject_place(before);
 	struct byte_totals totals;
 	struct rng_search search;
-	int status = RP_OK;
+	int status = open_environment(&environment, r, o, e);
 
 	rng_search_init(&search, o->limits.rng_search);
-	if (before)
+	if (before && status == RP_OK)
 		status = streams_relate(&c.streams, &before->state, &now->state, &search, e);
 	if (older && status == RP_OK)
 		status =
@@ -160,6 +200,7 @@ static int judge(struct report *r, struct subject *now, struct subject *before,
 	stream_pairs_release(&c.streams);
 	stream_pairs_release(&c.older_streams);
 	rng_search_release(&search);
+	environment_release(&environment);
 	return status;
 }
 

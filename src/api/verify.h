@@ -16,6 +16,12 @@ struct verify_options {
 	unsigned threads;            /* 0: one per core */
 	unsigned settle;             /* seconds; younger unfinished checkpoints are "not ready" */
 	const struct policy *policy; /* of a gate; NULL: errors fail, nothing is required */
+	const char *env;             /* prefix of the Python that will resume, or NULL */
+	const char *env_default; /* the same, where neither `env` nor the policy names one; that it
+				    holds no packages is no error */
+	const char *const *with; /* "accelerate=1.10.1": versions that will resume; they go before
+				    what is installed */
+	size_t with_count;
 };
 
 struct verify_options verify_defaults(void);

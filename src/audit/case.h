@@ -6,6 +6,7 @@
 #ifndef AUDIT_CASE_H
 #define AUDIT_CASE_H
 
+#include "audit/environment.h"
 #include "base/limits.h"
 #include "ledger/ledger.h"
 #include "profile/profile.h"
@@ -32,6 +33,8 @@ struct audit_case {
 	const struct case_line *lines; /* training, then validation where there is any */
 	size_t line_count;
 	const struct limits *limits;
+	const struct environment
+		*environment;    /* what will resume, as far as it is known; or NULL */
 	const char *no_previous; /* why there is no previous one, for coverage */
 	const char *undecided;   /* why nothing can be said of a resume at all, or NULL */
 	const char
@@ -90,6 +93,12 @@ bool optimizer_step(const struct state *s, double *out);
  * batch is saved beside it, and a later epoch is running.
  */
 bool case_new_epoch(const struct audit_case *c);
+
+/*
+ * Batches of the running epoch that are behind, by what counts them, else by the updates of the
+ * epoch. False where nothing says so.
+ */
+bool case_batches_behind(const struct state *s, double *batches);
 
 /*
  * Steps taken from the previous to the current checkpoint, never negative: where the counters

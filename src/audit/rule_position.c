@@ -16,11 +16,7 @@ static bool has_position(const struct state *s)
 	       (state_fact(s, FACT_BATCH_IN_EPOCH) && s->profile->position != POSITION_RESTARTS);
 }
 
-/*
- * Batches of the running epoch that are behind, by what counts them, else by the updates of the
- * epoch. False where nothing says so.
- */
-static bool batches_behind(const struct state *s, double *batches)
+bool case_batches_behind(const struct state *s, double *batches)
 {
 	double done, length;
 	int64_t accumulation = 1, counted;
@@ -293,7 +289,7 @@ static void run_position_saved(struct audit_case *c, struct findings *sink, stru
 	check_order_saved(c, sink);
 	state_bool(s, FACT_IGNORE_DATA_SKIP, &ignore);
 	state_bool(s, FACT_REPLACEMENT, &replacement);
-	bool placed = batches_behind(s, &batches);
+	bool placed = case_batches_behind(s, &batches);
 	if (!placed && !state_fact(s, FACT_STEP) && !state_fact(s, FACT_EPOCH) &&
 		!has_position(s)) {
 		cover_not_checked(cover, name, subject, "no step, epoch or position is saved");

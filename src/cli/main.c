@@ -10,6 +10,7 @@
  *   size, cursor, source          arithmetic on sizes, bytes in hand, bytes in a file
  *   error                         "we could not look"
  *   ini, replace, deadline        a strict INI reader; writing a whole file or none; when to stop
+ *   version                       versions of Python packages in their order
  *   limits, limits.def            what a hostile file can make us do at the most
  *   text                          escaping, units, numbers, nearest words, natural order
  * finding/    finding, findings.def, verdicts.def: problems with a stable code, and what they amount to
@@ -41,6 +42,8 @@
  *   store, strand, arrange        the samples' columns; where each line's lie; bringing all into order
  * audit/      the rules: audit, case, rules.def, rule_integrity, rule_position, rule_rng, rule_training,
  *             rule_optimizer, rule_values;
+ *             defects, defects.def, defect_conditions, rule_defects: what frameworks get wrong, and in
+ *             which versions; environment: the versions that will resume;
  *             policy, policies.def: what a gate asks for; verdict: one word, its evidence, an exit status
  * report/     answers: report (the data), render_text, render_json, render_gate, page, json_writer, explain
  * api/        the commands as functions that fill a report: verify, compare, show; subject, choose, conclude,

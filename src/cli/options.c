@@ -3,6 +3,7 @@
 #include "cli/options.h"
 
 #include <getopt.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -37,7 +38,11 @@
 	"  I108 = we prune half-written saves by hand; until 2027-01-31\n"                                      \
 	"  [expect]\n"                                                                                          \
 	"  # a number or a range, else T110 is an error\n"                                                      \
-	"  parameters = 103900000\n"
+	"  parameters = 103900000\n"                                                                           \
+	"  [launch]\n"                                                                                         \
+	"  # what will resume, for known defects; --env and --with go before it\n"                             \
+	"  env = /opt/train\n"                                                                                 \
+	"  with = accelerate=1.10.1 torch=2.6.0\n"
 
 const struct command commands[COMMAND_COUNT] = {
 #define COMMAND(name, operands, summary, details, run) {#name, operands, summary, details, run},
@@ -101,6 +106,24 @@ static bool take_limit(struct options *o, const char *value)
 	       limits_set(&o->verify.limits, (struct slice){value, (size_t)(equals - value)}, n);
 }
 
+static bool take_env(struct options *o, const char *value)
+{
+	o->verify.env = value;
+	return *value != '\0';
+}
+
+static bool take_with(struct options *o, const char *value)
+{
+	struct environment one;
+
+	environment_init(&one);
+	bool sound = o->verify.with_count < WITH_MAX && environment_tell(&one, slice_of(value));
+	environment_release(&one);
+	if (sound)
+		o->with[o->verify.with_count++] = value;
+	return sound;
+}
+
 static bool take_policy(struct options *o, const char *value)
 {
 	o->policy = value;
@@ -147,6 +170,12 @@ static bool take_max_memory(struct options *o, const char *value)
 		return false;
 	o->verify.limits.memory = bytes << shift;
 	return true;
+}
+
+static bool take_defects(struct options *o, const char *value)
+{
+	(void)value;
+	return o->defects = true;
 }
 
 static bool take_format(struct options *o, const char *value)
@@ -211,6 +240,11 @@ const struct option_row option_rows[] = {
 	{"max-memory", 0, false, "BYTES", OF_LOGS,
 		"memory to use (1G); less takes longer and finds the same", take_max_memory,
 		"bytes, such as 500M or 2G"},
+	{"env", 0, false, "PREFIX", OF_CHOOSING,
+		"the Python environment that will resume ($VIRTUAL_ENV, $CONDA_PREFIX)", take_env,
+		"a folder"},
+	{"with", 0, true, "NAME=VERSION", OF_CHOOSING,
+		"a package that will resume: accelerate=1.10.1", take_with, "NAME=VERSION"},
 	{"policy", 0, false, "POLICY", OF(gate),
 		"quick, full (default), strict, or a file that says what to ask for", take_policy,
 		"quick, full, strict or a file"},
@@ -219,6 +253,9 @@ const struct option_row option_rows[] = {
 		"a file"},
 	{"print-path", 0, false, NULL, OF(gate),
 		"what passes: its path alone on stdout, the line on stderr", take_print_path, NULL},
+	{"defects", 0, false, NULL, OF(explain),
+		"list the known defects of frameworks, with versions and sources", take_defects,
+		NULL},
 	{"limit", 0, true, "NAME=VALUE", OF_READING,
 		"bound what a file can make us do; see the names below", take_limit, "NAME=VALUE"},
 	{"format", 0, false, "FORMAT", OF_ALL, "text (default) or json (schema reprise/1)",
@@ -499,6 +536,19 @@ static void fill_getopt(struct option *longs, char *shorts)
 	*shorts = '\0';
 }
 
+/* The environment that a shell has activated, or NULL. */
+static const char *active_environment(void)
+{
+	static const char *const names[] = {"VIRTUAL_ENV", "CONDA_PREFIX"};
+
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+		const char *prefix = getenv(names[i]);
+		if (prefix && *prefix != '\0')
+			return prefix;
+	}
+	return NULL;
+}
+
 bool options_parse(
 	struct options *o, int argc, char **argv, const char **operands, struct strbuf *complaint)
 {
@@ -509,6 +559,8 @@ bool options_parse(
 	int c;
 
 	*o = (struct options){.operands = operands, .verify = verify_defaults()};
+	o->verify.env_default = active_environment();
+	o->verify.with = o->with;
 	fill_getopt(longs, shorts);
 	opterr = 0;
 	optind = 0;

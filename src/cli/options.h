@@ -8,6 +8,8 @@
 #include "api/runs.h"
 #include "base/strbuf.h"
 
+#define WITH_MAX 64 /* versions that a command line names */
+
 struct options;
 
 enum command_id {
@@ -41,10 +43,12 @@ struct options {
 	const char **operands;         /* operand_count of them, within the command's bounds */
 	int operand_count;
 	struct verify_options verify; /* limits, against, step, quick, threads, settle */
+	const char *with[WITH_MAX];   /* what verify.with points to */
 	const char *policy, *report;  /* of gate: as typed, or NULL */
 	bool print_path;
 	struct lineage_told told[TOLD_MAX]; /* of audit: --resume */
 	size_t told_count;
+	bool defects; /* of explain: list the known defects */
 	bool json, quiet, verbose, help, version;
 	enum when color;
 };
