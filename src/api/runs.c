@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "api/runs.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
@@ -25,6 +26,7 @@
 
 struct run {
 	const char *name; /* as given */
+	const char *cell; /* a shorter name for tables, or NULL where it is the only one */
 	ARRAY(const char *) logs;
 	ARRAY(const char *) checkpoints;
 };
@@ -158,6 +160,11 @@ static void release_runs(struct runs *runs)
 	array_release(&runs->checkpoints);
 }
 
+static struct quantity run_value(const struct run *run)
+{
+	return run->cell ? quantity_text(run->name) : (struct quantity){0};
+}
+
 /* Words ---------------------------------------------------------------------------------------- */
 
 static const char *count_words(struct report *r, uint64_t n, const char *unit)
@@ -285,6 +292,21 @@ static const char *fate_words(struct report *r, const struct case_line *c, uint3
 	return text;
 }
 
+/* The last part of a run's path, as far as that tells it from the others. */
+static const char *short_name(struct report *r, const struct runs *runs, const char *path)
+{
+	size_t start = strlen(path);
+	size_t same = 0;
+
+	while (start > 0 && path[start - 1] == '/')
+		start--;
+	while (start > 0 && path[start - 1] != '/')
+		start--;
+	for (size_t i = 0; i < runs->list.count; i++)
+		same += slice_ends(slice_of(runs->list.items[i].name), slice_of(path + start));
+	return same > 1 ? path : report_text(r, "%s", path + start);
+}
+
 /* How far an attempt stands in from the left: one step for each branch that it is off the line. */
 static const char *indent_words(struct report *r, const struct case_line *c, uint32_t i)
 {
@@ -295,7 +317,7 @@ static const char *indent_words(struct report *r, const struct case_line *c, uin
 		r, "%s%s", off ? "  " : "", attempt_words(r, c->lineage.ledger, i));
 }
 
-static void add_lineage(struct report *r, struct report_table *t, const char *run,
+static void add_lineage(struct report *r, struct report_table *t, const struct run *run,
 	const struct case_line *c)
 {
 	const struct lineage *g = &c->lineage;
@@ -311,11 +333,11 @@ static void add_lineage(struct report *r, struct report_table *t, const char *ru
 		if (seam < c->alignments.seams.count && c->alignments.seams.items[seam].to == i)
 			j = &c->judged.list.items[seam++];
 		const char *fate = fate_words(r, c, i, j, &tone);
-		const char *cells[] = {run, indent_words(r, c, i),
+		const char *cells[] = {run->cell, indent_words(r, c, i),
 			a->steps ? step_range(r, a->first_step, a->last_step) : NULL, NULL, NULL,
 			a->steps ? count_words(r, a->rows, "sample") : NULL,
 			from_words(r, g, i), NULL, NULL, NULL, fate};
-		struct quantity values[11] = {{0}};
+		struct quantity values[11] = {run_value(run)};
 		values[1] = quantity_count(a->number);
 		if (a->steps) {
 			values[2] = quantity_count(a->steps);
@@ -336,12 +358,14 @@ static void add_lineage(struct report *r, struct report_table *t, const char *ru
 		const struct ledger_attempt *a = &g->ledger->attempts.items[i];
 		if (g->attempts.items[i].member || a->kind == ATTEMPT_VALIDATION)
 			continue;
-		const char *cells[] = {run,
+		const char *cells[] = {run->cell,
 			report_text(r, "%s, %s", attempt_words(r, g->ledger, i), kinds[a->kind]),
 			a->steps ? step_range(r, a->first_step, a->last_step) : NULL, NULL, NULL,
 			a->steps ? count_words(r, a->rows, "sample") : NULL, NULL, NULL, NULL, NULL,
 			kinds[a->kind]};
-		report_add_row(r, t, TONE_DIM, cells);
+		struct quantity values[11] = {run_value(run)};
+		values[1] = quantity_count(a->number);
+		report_add_row_values(r, t, TONE_DIM, cells, values);
 	}
 }
 
@@ -356,7 +380,7 @@ static uint64_t line_tokens(const struct lineage *g)
 }
 
 /* The line's totals: what the final weights have seen. */
-static void add_totals(struct report *r, struct report_table *t, const char *run,
+static void add_totals(struct report *r, struct report_table *t, const struct run *run,
 	const struct case_line *c)
 {
 	const struct lineage *g = &c->lineage;
@@ -373,7 +397,7 @@ static void add_totals(struct report *r, struct report_table *t, const char *run
 		text_add_magnitude(&b, tokens);
 		strbuf_add_text(&b, " tokens");
 	}
-	const char *cells[] = {run, report_text(r, "%ssurviving line", c->what),
+	const char *cells[] = {run->cell, report_text(r, "%ssurviving line", c->what),
 		count_words(r, g->steps, "step"), count_words(r, g->rows, "sample"),
 		report_text(r, "%s distinct", number(r, (int64_t)n->distinct)),
 		n->size == 0 ? NULL
@@ -384,7 +408,7 @@ static void add_totals(struct report *r, struct report_table *t, const char *run
 				      : report_text(r, "%s%s", count_words(r, n->epochs.count, "epoch"),
 						hows[n->how]),
 		g->dead_rows ? report_text(r, "%s dead", count_words(r, g->dead_rows, "sample")) : NULL};
-	struct quantity values[10] = {{0}};
+	struct quantity values[10] = {run_value(run)};
 	values[2] = quantity_count((int64_t)g->steps);
 	values[3] = quantity_count((int64_t)g->rows);
 	values[4] = quantity_count((int64_t)n->distinct);
@@ -403,7 +427,7 @@ static void add_totals(struct report *r, struct report_table *t, const char *run
 
 /* What reading left out ------------------------------------------------------------------------ */
 
-static void add_losses(struct report *r, struct report_table *t, const char *run,
+static void add_losses(struct report *r, struct report_table *t, const struct run *run,
 	const struct ledger *l)
 {
 	for (size_t pass = 0; pass < 2; pass++) {
@@ -411,12 +435,13 @@ static void add_losses(struct report *r, struct report_table *t, const char *run
 		const struct ledger_loss *list = pass == 0 ? l->losses.items : l->notes.items;
 		for (size_t i = 0; i < count && i < LOSSES_SHOWN; i++) {
 			const struct ledger_loss *x = &list[i];
-			const char *cells[] = {run, pass == 0 ? "left out" : "odd",
+			const char *cells[] = {run->cell, pass == 0 ? "left out" : "odd",
 				x->line ? report_text(r, "%s:%llu", x->file,
 						  (unsigned long long)x->line)
 					: x->file,
 				x->what};
-			report_add_row(r, t, TONE_WARNING, cells);
+			struct quantity values[4] = {run_value(run)};
+			report_add_row_values(r, t, TONE_WARNING, cells, values);
 		}
 	}
 }
@@ -443,7 +468,7 @@ struct beside {
 	struct report_table *table;
 	const struct audit_options *o;
 	const struct case_line *line;
-	const char *run;
+	const struct run *run;
 	size_t read;
 };
 
@@ -494,7 +519,7 @@ static void add_checkpoint(struct beside *b, struct subject *s, const struct can
 		branch = lineage_branch_of(g, step, k->path, NULL);
 	if (readable && step >= 0)
 		position = position_words(b, &s->state, step, &branch, &wrong);
-	const char *cells[] = {b->run, k->path,
+	const char *cells[] = {b->run->cell, k->path,
 		step >= 0 ? report_text(b->r, "step %s", number(b->r, step)) : "step not known",
 		branch.attempt == LEDGER_NONE ? step >= 0 ? "not in the log" : NULL
 		: branch.rivals	      ? report_text(b->r, "%s or another that reached it",
@@ -504,7 +529,7 @@ static void add_checkpoint(struct beside *b, struct subject *s, const struct can
 		: branch.alive		      ? "on the line"
 					      : "dead",
 		position};
-	struct quantity values[6] = {{0}};
+	struct quantity values[6] = {run_value(b->run)};
 	if (step >= 0)
 		values[2] = quantity_count(step);
 	if (branch.attempt != LEDGER_NONE)
@@ -598,15 +623,15 @@ static bool has_kind(const struct ledger *l, enum attempt_kind kind)
 }
 
 /* Findings of one of several runs say of which. */
-static void place_findings(struct report *r, const char *run)
+static void place_findings(struct report *r, const struct run *run)
 {
-	for (size_t i = 0; run && i < r->findings.list.count; i++)
+	for (size_t i = 0; run->cell && i < r->findings.list.count; i++)
 		if (!r->findings.list.items[i].place.file)
-			r->findings.list.items[i].place.file = findings_text(&r->findings, "%s", run);
+			r->findings.list.items[i].place.file = findings_text(&r->findings, "%s", run->name);
 }
 
-static int judge_ledger(struct report *r, const struct tables *t, const char *shown,
-	const struct run *run, const struct ledger *l, const struct audit_options *o,
+static int judge_ledger(struct report *r, const struct tables *t, const struct run *run,
+	const struct ledger *l, const struct audit_options *o,
 	struct sum *sum, struct error *e)
 {
 	static const enum attempt_kind kinds[] = {ATTEMPT_TRAIN, ATTEMPT_VALIDATION};
@@ -632,14 +657,14 @@ static int judge_ledger(struct report *r, const struct tables *t, const char *sh
 			.limits = &o->common.limits};
 		audit_run(&c, &r->findings, &r->coverage);
 		cover_log(r, l);
-		place_findings(r, shown);
+		place_findings(r, run);
 		for (size_t i = 0; i < count; i++) {
-			add_lineage(r, t->lineage, shown, &lines[i]);
-			add_totals(r, t->line, shown, &lines[i]);
+			add_lineage(r, t->lineage, run, &lines[i]);
+			add_totals(r, t->line, run, &lines[i]);
 			add_up(sum, &lines[i], r);
 		}
-		add_losses(r, t->log, shown, l);
-		struct beside b = {.r = r, .table = t->checkpoints, .o = o, .line = &lines[0], .run = shown};
+		add_losses(r, t->log, run, l);
+		struct beside b = {.r = r, .table = t->checkpoints, .o = o, .line = &lines[0], .run = run};
 		status = add_checkpoints(&b, run, e);
 	}
 	for (size_t i = 0; i < opened; i++)
@@ -647,7 +672,7 @@ static int judge_ledger(struct report *r, const struct tables *t, const char *sh
 	return status;
 }
 
-static int judge_run(struct report *r, const struct tables *t, const struct run *run, bool several,
+static int judge_run(struct report *r, const struct tables *t, const struct run *run,
 	const struct audit_options *o, struct sum *sum, struct error *e)
 {
 	struct ledger l;
@@ -660,7 +685,7 @@ static int judge_run(struct report *r, const struct tables *t, const struct run 
 	for (size_t i = 0; i < run->logs.count; i++)
 		report_add_input(r, run->logs.items[i], "run", "sample log");
 	sum->runs++;
-	status = judge_ledger(r, t, several ? run->name : NULL, run, &l, o, sum, e);
+	status = judge_ledger(r, t, run, &l, o, sum, e);
 	ledger_release(&l);
 	return status;
 }
@@ -704,9 +729,10 @@ int audit_paths(struct report *r, const char *const *paths, size_t count,
 
 	if (status == RP_OK)
 		t = add_tables(r);
+	for (size_t i = 0; i < runs.list.count && runs.list.count > 1; i++)
+		runs.list.items[i].cell = short_name(r, &runs, runs.list.items[i].name);
 	for (size_t i = 0; i < runs.list.count && status == RP_OK; i++)
-		status = judge_run(
-			r, &t, &runs.list.items[i], runs.list.count > 1, o, &sum, e);
+		status = judge_run(r, &t, &runs.list.items[i], o, &sum, e);
 	if (status == RP_OK)
 		conclude_audit(r, &sum, o);
 	release_runs(&runs);

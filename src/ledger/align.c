@@ -200,7 +200,7 @@ static int take_heads(struct search *s, struct error *e)
 	s->heads.count = 0;
 	for (size_t k = 0; k < s->a->seams.count && status == RP_OK; k++) {
 		struct seam *m = &s->a->seams.items[k];
-		m->head = m->rows < s->most ? m->rows : s->most;
+		m->head = m->inside < s->most ? m->inside : s->most;
 		for (uint64_t i = 0; i < m->head && status == RP_OK; i += b.n) {
 			status = line.read(&line, m->at + i, (size_t)(m->head - i), buffer, &b, e);
 			for (size_t j = 0; j < b.n && status == RP_OK; j++) {
@@ -471,7 +471,8 @@ static size_t rank_votes(const struct ranks *r, const struct seam *m, const stru
 	size_t n = 0;
 
 	for (size_t k = 0; k < count; k++) {
-		if (class_of(m, &hits[k]) != class)
+		if (class_of(m, &hits[k]) != class ||
+			(class == HIT_AGAIN && hits[k].i >= m->padded))
 			continue;
 		struct rank_place own = place_on_line(r, m->at + hits[k].i);
 		struct rank_place other = class == HIT_AHEAD
@@ -492,7 +493,8 @@ static void align_class(const struct ranks *r, const struct seam *m, const struc
 
 	*out = (struct alignment){0};
 	for (size_t k = 0; k < count; k++) {
-		if (class_of(m, &hits[k]) != class)
+		if (class_of(m, &hits[k]) != class ||
+			(class == HIT_AGAIN && hits[k].i >= m->padded))
 			continue;
 		out->heads += hits[k].i != last;
 		last = hits[k].i;
@@ -681,6 +683,11 @@ static void find_seams(struct alignments *a)
 		m->behind = m->at - epoch->at;
 		uint64_t end = epoch->at + epoch->rows;
 		m->inside = end - m->at < m->rows ? end - m->at : m->rows;
+		/* A whole step of repeats is no padding. */
+		m->padded = epoch->tail_across > 0 && epoch->tail_across < end - epoch->tail &&
+					    epoch->tail > m->at
+				    ? epoch->tail - m->at
+				    : UINT64_MAX;
 		m->key = find_key(g, m);
 		if (m->key.origin != KEY_NONE)
 			m->match = align_match(g->ledger, p->first, p->steps, &m->key);

@@ -62,6 +62,8 @@ struct seam {
 	uint64_t behind;   /* samples that this epoch had consumed at the seam */
 	uint64_t inside;   /* samples of the part in that epoch */
 
+	uint64_t padded; /* from here on, counted from the seam, repeats fill the epoch's last step */
+
 	struct answer_key key;
 	struct key_match match;
 
