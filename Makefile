@@ -232,11 +232,18 @@ check-other-release: ## run the tests on the other Debian release, in a chroot (
 check-unit: $B/unit $B/reprise-h5 ## run the unit tests
 	$(Q)$B/unit
 
+# Not part of check: it needs Python 3.11, a network the first time, and minutes.
+LAB_VENV ?= build/lab/venv
+.PHONY: check-lab
+check-lab: $B/reprise $(RECORD_SO) ## train, kill, resume and audit with real frameworks
+	$(Q)tests/lab/run $B/reprise $(RECORD_SO) $(LAB_VENV)
+
 check-fuzz: $(REPLAY) ## replay the fuzzing corpus and every past find
 	$(Q)$(REPLAY) tests/fuzz/corpus
 
 check-fixtures: $B/reprise ## hold every fixture's report against its expectations
 	$(Q)tests/fixtures.sh $B/reprise
+	$(Q)python3 tests/snapshots.py $B/reprise
 
 check-cli: $B/reprise ## run the command line cases
 	$(Q)tests/cli.sh $B/reprise

@@ -215,12 +215,14 @@ int compare_paths(struct report *r, const char *earlier, const char *later,
 		c.previous_place = subject_place(&a);
 	}
 	if (status == RP_OK && !o->quick) {
-		status = bytes_read(&a.state, a.listing.dirfd, a.chosen->base,
-			team_size(o->threads), &totals, e);
+		struct byte_totals ignored;
+		bool known_a, known_b = false;
+		status = subject_read_bytes(&a, o->threads, &ignored, &known_a, e);
 		if (status == RP_OK)
-			status = bytes_read(&b.state, b.listing.dirfd, b.chosen->base,
-				team_size(o->threads), &totals, e);
-		c.bytes = &totals;
+			status = subject_read_bytes(&b, o->threads, &totals, &known_b, e);
+		if (known_a && known_b)
+			c.bytes = &totals;
+		c.no_bytes = "a snapshot was taken without reading bytes (--quick)";
 	}
 	if (status == RP_OK)
 		status = streams_relate(&c.streams, &a.state, &b.state, &search, e);

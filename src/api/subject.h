@@ -4,6 +4,7 @@
 #define API_SUBJECT_H
 
 #include "profile/profile.h"
+#include "state/bytes.h"
 #include "state/moments.h"
 
 struct subject {
@@ -24,7 +25,14 @@ int subject_read(struct subject *s, const struct candidate *which, const struct 
 int subject_open_one(struct subject *s, const char *path, const struct limits *limits,
 	struct findings *sink, struct error *e);
 
-/* Where the files of the checkpoint that was read are. */
+/*
+ * Look at the bytes of the checkpoint that was read, or at what a snapshot says of them. *known
+ * tells whether totals hold: a snapshot may have been taken without.
+ */
+int subject_read_bytes(struct subject *s, unsigned threads, struct byte_totals *totals, bool *known,
+	struct error *e);
+
+/* Where the files of the checkpoint that was read are; of a snapshot, nowhere. */
 struct state_place subject_place(const struct subject *s);
 
 void subject_close(struct subject *s);

@@ -95,21 +95,19 @@ static void take_evidence(struct report *r, struct audit_case *c, struct verdict
 			s->streams.count, s->streams.count == 1 ? "" : "s", count_ranks(r, s));
 }
 
-/* Read the bytes of both states where they can say more than the stored checksums. */
-static int read_bytes(struct subject *now, struct subject *before, const struct verify_options *o,
-	struct byte_totals *totals, struct error *e)
+/* Look at the bytes of both states: what changed between them shows in values as well. */
+static int look_at_bytes(struct subject *now, struct subject *before,
+	const struct verify_options *o, struct byte_totals *totals, struct audit_case *c,
+	struct error *e)
 {
-	unsigned threads = team_size(o->threads);
-	bool checksums = now->state.storages.count > 0;
+	bool known;
+	int status = subject_read_bytes(now, o->threads, totals, &known, e);
 
-	for (size_t i = 0; i < now->state.storages.count; i++)
-		checksums = checksums && now->state.storages.items[i].crc_known;
-	int status =
-		bytes_read(&now->state, now->listing.dirfd, now->chosen->base, threads, totals, e);
-	if (status == RP_OK && before && !checksums) {
+	c->bytes = known ? totals : NULL;
+	c->no_bytes = known ? NULL : "the snapshot was taken without reading bytes (--quick)";
+	if (status == RP_OK && before) {
 		struct byte_totals ignored;
-		status = bytes_read(&before->state, before->listing.dirfd, before->chosen->base,
-			threads, &ignored, e);
+		status = subject_read_bytes(before, o->threads, &ignored, &known, e);
 	}
 	return status;
 }
@@ -180,11 +178,13 @@ static int judge(struct report *r, struct subject *now, struct subject *before,
 		status =
 			streams_relate(&c.older_streams, &older->state, &before->state, &search, e);
 	if (status == RP_OK && !o->quick) {
-		status = read_bytes(now, c.previous ? before : NULL, o, &totals, e);
-		c.bytes = &totals;
+		status = look_at_bytes(now, before, o, &totals, &c, e);
 	}
 	if (status == RP_OK) {
 		audit_run(&c, &r->findings, &r->coverage);
+		if (now->state.snapshot)
+			cover_not_checked(&r->coverage, "files", "the checkpoint's files",
+				"a snapshot was judged: what became of them since it was taken is not seen");
 		mark_not_ready(r, &now->state, o->settle);
 		struct verdict_case v = {.unreadable = unreadable(r, &now->state)};
 		if (!v.unreadable)
@@ -271,7 +271,7 @@ static int judge_choice(struct report *r, struct subject *now, const struct choi
 	if (status < 0)
 		return judge_unreadable(r, now->chosen, o, e);
 	if (status == RP_OK) {
-		overview_input(r, &now->state, "checkpoint");
+		overview_input(r, &now->state, now->state.snapshot ? "snapshot" : "checkpoint");
 		if (has_before)
 			status = open_earlier(
 				&before, o->against, now->listing.root, choice->previous, o, e);

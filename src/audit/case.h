@@ -27,12 +27,13 @@ struct audit_case {
 	struct stream_pairs streams;       /* previous against current; empty without previous */
 	struct stream_pairs older_streams; /* older against previous */
 	const struct byte_totals
-		*bytes; /* what was streamed of the current one; NULL: metadata only */
-	const struct ledger *ledger;   /* the sample log, or NULL */
+		*bytes;              /* what was streamed of the current one; NULL: metadata only */
+	const struct ledger *ledger; /* the sample log, or NULL */
 	const struct lineage *lineage; /* of its training attempts; NULL without a log */
 	const struct case_line *lines; /* training, then validation where there is any */
 	size_t line_count;
 	const struct limits *limits;
+	const char *no_bytes; /* why bytes is NULL, for coverage */
 	const struct environment
 		*environment;    /* what will resume, as far as it is known; or NULL */
 	const char *no_previous; /* why there is no previous one, for coverage */
@@ -45,7 +46,8 @@ enum rule_needs {
 	NEEDS_ONE = 0,
 	NEEDS_PREVIOUS = 1,
 	NEEDS_BYTES = 2,
-	NEEDS_LEDGER = 4, /* a sample log, and no checkpoint */
+	NEEDS_LEDGER = 4,   /* a sample log, and no checkpoint */
+	NEEDS_ELEMENTS = 8, /* beside BYTES: elements of tensors in files that are still there */
 };
 
 struct rule {
@@ -60,7 +62,12 @@ extern const struct rule *const rules[]; /* ends with NULL */
 #include "audit/rules.def"
 #undef RULE
 
-/* Run every rule whose needs are met; the others leave "not checked" with the reason. */
+/* Run a rule whose needs are met; else it leaves "not checked" with the reason, or, where it needs
+ * elements, what it saw when the snapshot was taken. */
+void audit_rule(
+	const struct rule *r, struct audit_case *c, struct findings *sink, struct coverage *cover);
+
+/* Run every rule. */
 void audit_run(struct audit_case *c, struct findings *sink, struct coverage *cover);
 
 /* Helpers that rules share. ----------------------------------------------------------------------

@@ -309,15 +309,6 @@ static bool keeps_state(const struct state *s, const struct optimizer *o)
 	       momentum > 0;
 }
 
-static enum zero_known tensor_zero(const struct state *s, uint32_t tensor)
-{
-	const struct state_tensor *t = &s->tensors.items[tensor];
-
-	if (t->storage == NO_FILE || !t->whole)
-		return ZERO_UNKNOWN;
-	return storage_zero(&s->storages.items[t->storage]);
-}
-
 /* Every moment whose content is known is zero: an optimizer that was made and never stepped. */
 static void check_cold(struct audit_case *c, struct findings *sink, const struct optimizer *o)
 {
@@ -330,7 +321,7 @@ static void check_cold(struct audit_case *c, struct findings *sink, const struct
 	for (size_t i = 0; i < o->params.count; i++) {
 		if (o->params.items[i].moment2 == NO_FILE)
 			continue;
-		enum zero_known z = tensor_zero(s, o->params.items[i].moment2);
+		enum zero_known z = tensor_zero(s, &s->tensors.items[o->params.items[i].moment2]);
 		known += z != ZERO_UNKNOWN;
 		zero += z == ZERO_YES;
 	}

@@ -42,6 +42,11 @@
  *   ledger, build                 attempts, steps, shares, filled line by line
  *   store, strand, arrange        the samples' columns; where each line's lie; bringing all into order
  *   lineage, tally, align         which attempt continues which; what the line covers; what resumes repeat
+ *   read, readers.def             files and folders into one ledger; which launch a line belongs to
+ *   read_jsonl, step_line, said   JSON lines: those of steps, in one pass; all others
+ *   read_csv, read_journal        rows of samples; what the recorder writes
+ *   lines, scan                   lines of a file; parts of a JSON line
+ *   doubts                        what is odd in a ledger as a record
  * audit/      the rules: audit, case, rules.def, rule_integrity, rule_position, rule_rng, rule_training,
  *             rule_optimizer, rule_values; about sample logs: seams, rule_data, rule_data_epochs,
  *             rule_data_ranks, rule_data_attempts;

@@ -55,8 +55,9 @@ const struct command commands[COMMAND_COUNT] = {
 #define OF(command) (1u << COMMAND_##command)
 #define OF_ALL ((1u << COMMAND_COUNT) - 1)
 #define OF_CHOOSING (OF(verify) | OF(gate))
-#define OF_JUDGING (OF(verify) | OF(compare))
 #define OF_LOGS (OF(audit))
+#define OF_TAKING (OF(verify) | OF(gate) | OF(snapshot))
+#define OF_JUDGING (OF(verify) | OF(compare) | OF(snapshot))
 #define OF_READING (OF_ALL & ~OF(explain))
 
 static bool take_against(struct options *o, const char *value)
@@ -133,6 +134,12 @@ static bool take_policy(struct options *o, const char *value)
 static bool take_report(struct options *o, const char *value)
 {
 	o->report = value;
+	return *value != '\0';
+}
+
+static bool take_output(struct options *o, const char *value)
+{
+	o->output = value;
 	return *value != '\0';
 }
 
@@ -224,13 +231,15 @@ static bool take_version(struct options *o, const char *value)
 const struct option_row option_rows[] = {
 	{"against", 0, false, "PREV", OF_CHOOSING,
 		"the earlier checkpoint that CKPT should continue", take_against, "a path"},
-	{"step", 0, false, "N", OF_CHOOSING, "judge the checkpoint of step N of a root", take_step,
+	{"step", 0, false, "N", OF_TAKING, "judge the checkpoint of step N of a root", take_step,
 		"a step: 0, 1, 2, ..."},
 	{"quick", 0, false, NULL, OF_JUDGING, "metadata only: read no tensor's bytes", take_quick,
 		NULL},
 	{"settle", 0, false, "SECONDS", OF_CHOOSING,
 		"unfinished and younger is \"not ready\", older is damaged (600)", take_settle,
 		"seconds, up to a year"},
+	{"output", 'o', false, "FILE", OF(snapshot), "the file to write, all of it or nothing",
+		take_output, "a file"},
 	{"threads", 'j', false, "N", OF_JUDGING | OF(gate) | OF_LOGS,
 		"reading threads (one per core); never changes the output", take_threads,
 		"a number from 1 to 1024"},

@@ -45,6 +45,7 @@ struct options {
 	struct verify_options verify; /* limits, against, step, quick, threads, settle */
 	const char *with[WITH_MAX];   /* what verify.with points to */
 	const char *policy, *report;  /* of gate: as typed, or NULL */
+	const char *output;           /* of snapshot: likewise */
 	bool print_path;
 	struct lineage_told told[TOLD_MAX]; /* of audit: --resume */
 	size_t told_count;

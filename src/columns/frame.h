@@ -83,6 +83,17 @@ static inline uint32_t column_type_size(uint32_t type)
 	return type < COLUMN_TYPE_COUNT ? sizes[type] : 0;
 }
 
+/* "u32"; NULL for what is no type. */
+static inline const char *column_type_name(uint32_t type)
+{
+	static const char *const names[COLUMN_TYPE_COUNT] = {
+#define COLUMN_TYPE(id, name, bytes) name,
+#include "columns/column_types.def"
+#undef COLUMN_TYPE
+	};
+	return type < COLUMN_TYPE_COUNT ? names[type] : NULL;
+}
+
 #define COLUMN_WIDTH_MAX 4096u
 #define COLUMN_PATH_MAX 200u
 

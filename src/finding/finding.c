@@ -291,7 +291,7 @@ void cover_ran(struct coverage *sink, const char *rule, const char *subject, con
 
 	if (!c)
 		return;
-	c->unit = unit;
+	c->unit = unit ? arena_strdup(&sink->arena, slice_of(unit)) : NULL;
 	c->done = done;
 	c->total = total;
 	c->status = done == 0 && total > 0   ? COVER_NOT_CHECKED

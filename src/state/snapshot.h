@@ -12,6 +12,9 @@
 #include "finding/finding.h"
 #include "state/state.h"
 
+/* How their names should end: among checkpoints they are found by it. */
+#define SNAPSHOT_EXTENSION ".rps"
+
 /* What a snapshot holds beside the state. */
 struct snapshot_about {
 	const char *name;                /* of the checkpoint: "checkpoint-30" */

@@ -129,24 +129,20 @@ struct state_storage {
 	uint64_t offset, length; /* in the file; offset UINT64_MAX: bytes stood inline */
 	uint32_t crc;            /* as stored */
 	bool crc_known, big_endian;
-	uint8_t dtype; /* of the tensors that fill it, where all have one; else DTYPE_UNKNOWN */
-	bool read;     /* what follows holds */
-	bool zero;     /* every byte is zero */
-	uint32_t crc_found; /* CRC-32 of the bytes */
-	uint64_t digest[2]; /* XXH3-128 of the bytes */
-	bool valued;        /* it is of a float type, and the four below hold */
-	double largest;     /* magnitude of the largest finite element */
-	uint64_t nans, infinities, negative_infinities; /* elements; infinities: positive ones */
+	bool read;          /* all that its tensors and its checksum need was read */
+	uint32_t crc_found; /* CRC-32 of the bytes, where both are true */
 };
 
 struct state_tensor {
 	const char *name; /* as the framework calls it: "layers.0.weight", "state[3].exp_avg" */
 	const int64_t *shape;
+	const int64_t *stride;  /* in elements; NULL: they lie in C order without gaps */
 	uint32_t file, storage; /* storage: index in storages, or NO_FILE for meta tensors */
 	uint64_t first, numel;
 	int32_t rank;
 	uint8_t ndim, dtype, role;
-	bool whole; /* covers its storage exactly, so that the storage's digest is its own */
+	bool whole; /* covers its storage exactly, so that the storage's checksum is its own */
+	bool lazy;  /* its elements are the negatives or conjugates of those that are stored */
 };
 
 /*

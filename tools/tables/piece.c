@@ -7,6 +7,8 @@
 #include "audit/policy.h"
 #include "base/limits.h"
 #include "cli/options.h"
+#include "columns/frame.h"
+#include "rng/mt19937.h"
 
 #define TODAY 0 /* built-in policies have no dates */
 
@@ -100,6 +102,39 @@ static void subjects_piece(struct strbuf *b)
 	strbuf_add_text(b, ".El\n");
 }
 
+static const char *role_word(const char *role, const char *of)
+{
+	static char text[64];
+
+	if (strcmp(role, "TEXT") == 0)
+		return ", a text";
+	if (strcmp(role, "BOOL") == 0)
+		return ", 0 or 1";
+	if (strcmp(role, "NAME") != 0 && strcmp(role, "ROW") != 0)
+		return "";
+	snprintf(text, sizeof text, ", a %s of /%s%s", strcmp(role, "ROW") == 0 ? "row" : "value",
+		strcmp(role, "ROW") == 0 ? "" : "names/", of);
+	return text;
+}
+
+/* The columns of a snapshot: path, type, meaning. */
+static void snapshot_piece(struct strbuf *b)
+{
+	strbuf_add_text(b, ".Bl -tag -width 4n\n");
+#define COLUMN(table, member, type, role, of, meaning)                                             \
+	strbuf_printf(b, ".It Pa /%s/%s\n%s%s:\n", #table, #member,                                \
+		column_type_name(COLUMN_##type), role_word(#role, #of));                           \
+	add_text(b, meaning);                                                                      \
+	strbuf_add_char(b, '\n');
+#define NUMBERS(table, member, type, width, meaning)                                               \
+	strbuf_printf(b, ".It Pa /%s/%s\n%s[n][%d]:\n", #table, #member,                           \
+		column_type_name(COLUMN_##type), (int)width);                                      \
+	add_text(b, meaning);                                                                      \
+	strbuf_add_char(b, '\n');
+#include "state/snapshot_columns.def"
+	strbuf_add_text(b, ".El\n");
+}
+
 static bool options_piece(const char *command, struct strbuf *b)
 {
 	size_t c = 0;
@@ -139,5 +174,7 @@ bool piece_render(const char *name, struct strbuf *out)
 		exit_statuses(out);
 	else if (strcmp(name, "limits") == 0)
 		limits_piece(out);
+	else if (strcmp(name, "snapshot-columns") == 0)
+		snapshot_piece(out);
 	return out->n > 0;
 }

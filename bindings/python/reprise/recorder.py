@@ -72,7 +72,9 @@ def _column(values, code):
 
 def hash_many(items):
     """XXH3-64 of strings or bytes, as signed 64-bit integers in an array."""
-    data = [item.encode() if isinstance(item, str) else bytes(item) for item in items]
+    data = [item.encode() if isinstance(item, str) else item for item in items]
+    if not all(isinstance(item, bytes) for item in data):
+        raise TypeError("strings or bytes are needed")
     offsets = array.array("Q", [0])
     total = 0
     for item in data:

@@ -313,7 +313,8 @@ class Watch:
 
 def _innermost(loader):
     """The DataLoader whose collate function counts: Accelerate's loaders hold one."""
-    return getattr(loader, "base_dataloader", None) or loader
+    inner = getattr(loader, "base_dataloader", None)
+    return loader if inner is None else inner
 
 
 def watch(loader, recorder, key="index", source=None, tokens=None):
