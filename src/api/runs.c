@@ -18,8 +18,8 @@
 
 #define RUNS_MAX 1000u
 #define PATHS_MAX 100000u
-#define PROBED_MAX 20000u      /* files of a folder that are looked into for logs */
-#define CHECKPOINTS_MAX 1000u  /* checkpoints that are read */
+#define PROBED_MAX 20000u     /* files of a folder that are looked into for logs */
+#define CHECKPOINTS_MAX 1000u /* checkpoints that are read */
 #define LOSSES_SHOWN 20u
 
 /* Sorting out what was given ------------------------------------------------------------------- */
@@ -133,7 +133,8 @@ static int sort_out(struct runs *runs, const char *const *paths, size_t count,
 			ok = add_path(&runs->list.items[loose].logs, paths[i]);
 		}
 		if (!ok)
-			return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for %zu paths", count);
+			return fail(
+				e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for %zu paths", count);
 	}
 	if (runs->list.count == 0)
 		return fail(e, RP_E_NOT_FOUND, ERROR_NO_OFFSET,
@@ -231,16 +232,17 @@ static const char *const outcome_words[SEAM_OUTCOMES] = {
 static const char *from_words(struct report *r, const struct lineage *g, uint32_t i)
 {
 	const struct lineage_attempt *n = &g->attempts.items[i];
-	static const char *const hows[] = {
-		[LINEAGE_COUNTED] = " (by its steps)", [LINEAGE_SAID] = "", [LINEAGE_TOLD] = " (told)"};
+	static const char *const hows[] = {[LINEAGE_COUNTED] = " (by its steps)",
+		[LINEAGE_SAID] = "",
+		[LINEAGE_TOLD] = " (told)"};
 
 	if (n->from_step == LEDGER_NO_STEP)
 		return "from: not known";
 	if (n->from_step == 0)
 		return report_text(r, "fresh%s", n->how == LINEAGE_COUNTED ? "" : hows[n->how]);
 	if (n->parent == LEDGER_NONE)
-		return report_text(r, "from step %s, before the log%s", number(r, n->from_step),
-			hows[n->how]);
+		return report_text(
+			r, "from step %s, before the log%s", number(r, n->from_step), hows[n->how]);
 	return report_text(r, "from step %s of %s%s", number(r, n->from_step),
 		attempt_words(r, g->ledger, n->parent), hows[n->how]);
 }
@@ -270,8 +272,9 @@ static const char *fate_words(struct report *r, const struct case_line *c, uint3
 			*tone = j->outcome == SEAM_PERMUTED ? TONE_WARNING : TONE_BAD;
 	}
 	if (n->rivals > 0)
-		add_fate(&b, report_text(r, "%u more attempt%s reached that step: the newest is taken",
-				     n->rivals, n->rivals == 1 ? "" : "s"));
+		add_fate(&b,
+			report_text(r, "%u more attempt%s reached that step: the newest is taken",
+				n->rivals, n->rivals == 1 ? "" : "s"));
 	if (n->gap > 0)
 		add_fate(&b, report_text(r, "%s before it not in the log",
 				     count_words(r, (uint64_t)n->gap, "step")));
@@ -279,9 +282,9 @@ static const char *fate_words(struct report *r, const struct case_line *c, uint3
 		add_fate(&b, "consumed nothing");
 	} else if (n->alive < a->steps) {
 		const struct ledger_step *s = &g->ledger->steps.items[a->first + n->alive];
-		add_fate(&b, n->alive == 0
-				     ? "dead"
-				     : report_text(r, "%s dead", step_range(r, s->step, a->last_step)));
+		add_fate(&b, n->alive == 0 ? "dead"
+					   : report_text(r, "%s dead",
+						     step_range(r, s->step, a->last_step)));
 		if (n->alive == 0 && !j)
 			*tone = TONE_DIM;
 	}
@@ -313,12 +316,11 @@ static const char *indent_words(struct report *r, const struct case_line *c, uin
 	const struct lineage_attempt *n = &c->lineage.attempts.items[i];
 	bool off = n->alive == 0 && i != c->lineage.last;
 
-	return report_text(
-		r, "%s%s", off ? "  " : "", attempt_words(r, c->lineage.ledger, i));
+	return report_text(r, "%s%s", off ? "  " : "", attempt_words(r, c->lineage.ledger, i));
 }
 
-static void add_lineage(struct report *r, struct report_table *t, const struct run *run,
-	const struct case_line *c)
+static void add_lineage(
+	struct report *r, struct report_table *t, const struct run *run, const struct case_line *c)
 {
 	const struct lineage *g = &c->lineage;
 	size_t seam = 0;
@@ -335,8 +337,8 @@ static void add_lineage(struct report *r, struct report_table *t, const struct r
 		const char *fate = fate_words(r, c, i, j, &tone);
 		const char *cells[] = {run->cell, indent_words(r, c, i),
 			a->steps ? step_range(r, a->first_step, a->last_step) : NULL, NULL, NULL,
-			a->steps ? count_words(r, a->rows, "sample") : NULL,
-			from_words(r, g, i), NULL, NULL, NULL, fate};
+			a->steps ? count_words(r, a->rows, "sample") : NULL, from_words(r, g, i),
+			NULL, NULL, NULL, fate};
 		struct quantity values[11] = {run_value(run)};
 		values[1] = quantity_count(a->number);
 		if (a->steps) {
@@ -380,8 +382,8 @@ static uint64_t line_tokens(const struct lineage *g)
 }
 
 /* The line's totals: what the final weights have seen. */
-static void add_totals(struct report *r, struct report_table *t, const struct run *run,
-	const struct case_line *c)
+static void add_totals(
+	struct report *r, struct report_table *t, const struct run *run, const struct case_line *c)
 {
 	const struct lineage *g = &c->lineage;
 	const struct tally *n = &c->tally;
@@ -404,10 +406,12 @@ static void add_totals(struct report *r, struct report_table *t, const struct ru
 			     : report_text(r, "%s of %s never seen", number(r, (int64_t)never),
 				       number(r, (int64_t)n->size)),
 		NULL, b.n > 0 ? strbuf_text(&b) : NULL,
-		n->how == EPOCHS_NONE ? hows[EPOCHS_NONE]
-				      : report_text(r, "%s%s", count_words(r, n->epochs.count, "epoch"),
-						hows[n->how]),
-		g->dead_rows ? report_text(r, "%s dead", count_words(r, g->dead_rows, "sample")) : NULL};
+		n->how == EPOCHS_NONE
+			? hows[EPOCHS_NONE]
+			: report_text(r, "%s%s", count_words(r, n->epochs.count, "epoch"),
+				  hows[n->how]),
+		g->dead_rows ? report_text(r, "%s dead", count_words(r, g->dead_rows, "sample"))
+			     : NULL};
 	struct quantity values[10] = {run_value(run)};
 	values[2] = quantity_count((int64_t)g->steps);
 	values[3] = quantity_count((int64_t)g->rows);
@@ -427,8 +431,8 @@ static void add_totals(struct report *r, struct report_table *t, const struct ru
 
 /* What reading left out ------------------------------------------------------------------------ */
 
-static void add_losses(struct report *r, struct report_table *t, const struct run *run,
-	const struct ledger *l)
+static void add_losses(
+	struct report *r, struct report_table *t, const struct run *run, const struct ledger *l)
 {
 	for (size_t pass = 0; pass < 2; pass++) {
 		size_t count = pass == 0 ? l->losses.count : l->notes.count;
@@ -451,11 +455,10 @@ static void cover_log(struct report *r, const struct ledger *l)
 	const char *reason = NULL;
 
 	if (l->lines_lost > 0)
-		reason = l->losses.count > 0
-				 ? report_text(r, "%s%s%s", l->losses.items[0].file,
-					   *l->losses.items[0].file ? ": " : "",
-					   l->losses.items[0].what)
-				 : "lines were not understood";
+		reason = l->losses.count > 0 ? report_text(r, "%s%s%s", l->losses.items[0].file,
+						       *l->losses.items[0].file ? ": " : "",
+						       l->losses.items[0].what)
+					     : "lines were not understood";
 	cover_ran(&r->coverage, "data-log", "the sample log", "lines", l->lines - l->lines_lost,
 		l->lines, reason);
 	r->incomplete = r->incomplete || l->lines_lost > 0;
@@ -473,8 +476,8 @@ struct beside {
 };
 
 /* What a checkpoint says of its position against what the line had consumed at its step. */
-static const char *position_words(
-	struct beside *b, struct state *s, int64_t step, const struct lineage_branch *branch, bool *wrong)
+static const char *position_words(struct beside *b, struct state *s, int64_t step,
+	const struct lineage_branch *branch, bool *wrong)
 {
 	bool reached;
 	int64_t samples;
@@ -522,11 +525,11 @@ static void add_checkpoint(struct beside *b, struct subject *s, const struct can
 	const char *cells[] = {b->run->cell, k->path,
 		step >= 0 ? report_text(b->r, "step %s", number(b->r, step)) : "step not known",
 		branch.attempt == LEDGER_NONE ? step >= 0 ? "not in the log" : NULL
-		: branch.rivals	      ? report_text(b->r, "%s or another that reached it",
-						attempt_words(b->r, g->ledger, branch.attempt))
+		: branch.rivals               ? report_text(b->r, "%s or another that reached it",
+							attempt_words(b->r, g->ledger, branch.attempt))
 					      : attempt_words(b->r, g->ledger, branch.attempt),
 		branch.attempt == LEDGER_NONE ? NULL
-		: branch.alive		      ? "on the line"
+		: branch.alive                ? "on the line"
 					      : "dead",
 		position};
 	struct quantity values[6] = {run_value(b->run)};
@@ -535,9 +538,9 @@ static void add_checkpoint(struct beside *b, struct subject *s, const struct can
 	if (branch.attempt != LEDGER_NONE)
 		values[3] = quantity_count(g->ledger->attempts.items[branch.attempt].number);
 	report_add_row_values(b->r, b->table,
-		wrong					       ? TONE_BAD
+		wrong                                            ? TONE_BAD
 		: branch.attempt != LEDGER_NONE && !branch.alive ? TONE_DIM
-								       : TONE_PLAIN,
+								 : TONE_PLAIN,
 		cells, values);
 	findings_release(&own);
 	if (readable) {
@@ -594,7 +597,8 @@ static struct tables add_tables(struct report *r)
 	report_add_table(r, "line", "what the final weights have seen", line, 10);
 	report_add_table(r, "checkpoints", "checkpoints", checkpoints, 6);
 	report_add_table(r, "log", "left out of the log", log, 4);
-	struct report_table *first = r->tables.count >= 4 ? &r->tables.items[r->tables.count - 4] : NULL;
+	struct report_table *first =
+		r->tables.count >= 4 ? &r->tables.items[r->tables.count - 4] : NULL;
 	return first ? (struct tables){first, first + 1, first + 2, first + 3} : (struct tables){0};
 }
 
@@ -627,12 +631,12 @@ static void place_findings(struct report *r, const struct run *run)
 {
 	for (size_t i = 0; run->cell && i < r->findings.list.count; i++)
 		if (!r->findings.list.items[i].place.file)
-			r->findings.list.items[i].place.file = findings_text(&r->findings, "%s", run->name);
+			r->findings.list.items[i].place.file =
+				findings_text(&r->findings, "%s", run->name);
 }
 
 static int judge_ledger(struct report *r, const struct tables *t, const struct run *run,
-	const struct ledger *l, const struct audit_options *o,
-	struct sum *sum, struct error *e)
+	const struct ledger *l, const struct audit_options *o, struct sum *sum, struct error *e)
 {
 	static const enum attempt_kind kinds[] = {ATTEMPT_TRAIN, ATTEMPT_VALIDATION};
 	struct case_line lines[2] = {0};
@@ -664,7 +668,8 @@ static int judge_ledger(struct report *r, const struct tables *t, const struct r
 			add_up(sum, &lines[i], r);
 		}
 		add_losses(r, t->log, run, l);
-		struct beside b = {.r = r, .table = t->checkpoints, .o = o, .line = &lines[0], .run = run};
+		struct beside b = {
+			.r = r, .table = t->checkpoints, .o = o, .line = &lines[0], .run = run};
 		status = add_checkpoints(&b, run, e);
 	}
 	for (size_t i = 0; i < opened; i++)
@@ -697,17 +702,18 @@ static void take_evidence(struct report *r, const struct sum *s, struct verdict_
 	if (s->seams > 0 && s->exact == s->seams)
 		v->exact = report_text(r, "%s of answer keys came again sample by sample, at %s",
 			count_words(r, s->proven, "step"),
-			s->seams == 1 ? "the one resume"
-				      : report_text(r, "all %llu resumes", (unsigned long long)s->seams));
+			s->seams == 1
+				? "the one resume"
+				: report_text(r, "all %llu resumes", (unsigned long long)s->seams));
 	if (s->fresh > 0)
 		v->reshuffled = s->fresh_words;
 	if (s->seams == 0)
 		v->consistent = report_text(r, "%s in %s, no resume",
 			count_words(r, s->samples, "sample"), count_words(r, s->runs, "run"));
 	else
-		v->consistent = report_text(r,
-			"%s of %s proven exact, nothing speaks against the others",
-			number(r, (int64_t)s->exact), count_words(r, s->seams, "resume"));
+		v->consistent =
+			report_text(r, "%s of %s proven exact, nothing speaks against the others",
+				number(r, (int64_t)s->exact), count_words(r, s->seams, "resume"));
 }
 
 static void conclude_audit(struct report *r, const struct sum *s, const struct audit_options *o)

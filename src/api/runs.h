@@ -7,11 +7,12 @@
 #include "audit/seams.h"
 
 struct audit_options {
-	struct verify_options common; /* limits, threads, policy */
-	const struct lineage_told *told; /* from which steps attempts resumed, where the log does not
-					    say */
+	struct verify_options common;    /* limits, threads, policy */
+	const struct lineage_told *told; /* from which steps attempts resumed, where the log does
+					    not say */
 	size_t told_count;
-	const char *rehearsal; /* a log of what a launch would read, held against the run; or NULL */
+	const char
+		*rehearsal; /* a log of what a launch would read, held against the run; or NULL */
 };
 
 /*

@@ -55,8 +55,7 @@ double part_pairs(const struct case_line *c, size_t part)
 const struct ledger_geometry *part_geometry(const struct case_line *c, size_t part)
 {
 	const struct ledger *l = c->lineage.ledger;
-	return &l->geometries
-			.items[l->steps.items[c->lineage.line.items[part].first].geometry];
+	return &l->geometries.items[l->steps.items[c->lineage.line.items[part].first].geometry];
 }
 
 /*
@@ -77,7 +76,7 @@ static void find_duplicates(struct case_line *c)
 			continue;
 		kept++;
 		in_row += i > 0 && r->at - t->repeats.items[i - 1].at ==
-					    r->before - t->repeats.items[i - 1].before;
+					   r->before - t->repeats.items[i - 1].before;
 	}
 	for (size_t i = 0; i < g->line.count; i++) {
 		double ranks = part_geometry(c, i)->ranks, here = part_pairs(c, i);
@@ -130,14 +129,14 @@ static uint64_t repeats_of(const struct case_line *c, const struct seam *s)
 	uint64_t end = epoch->at + epoch->rows;
 	bool last = s->at + s->rows >= end;
 
-	if (last && epoch->tail_across == end - epoch->tail)
+	if (last && epoch->tail_across > c->tally.padding)
 		n += epoch->tail_across;
 	return n;
 }
 
 /* Whether so many repeats are more than the data's own duplicates give. */
-static bool is_excess(const struct case_line *c, const struct seam *s, uint64_t repeated,
-	double expected)
+static bool is_excess(
+	const struct case_line *c, const struct seam *s, uint64_t repeated, double expected)
 {
 	const struct ledger *l = c->lineage.ledger;
 
@@ -162,8 +161,8 @@ struct interval {
 };
 
 /* The ids of some samples of the line as one interval, where they are one. */
-static int interval_of(const struct lineage *g, uint64_t at, uint64_t n, struct interval *x,
-	struct error *e)
+static int interval_of(
+	const struct lineage *g, uint64_t at, uint64_t n, struct interval *x, struct error *e)
 {
 	struct sample_source line = lineage_line(g);
 	struct sample_buffer *buffer = sample_buffer_new();
@@ -189,8 +188,8 @@ static int interval_of(const struct lineage *g, uint64_t at, uint64_t n, struct 
 }
 
 /* Whole steps from a place on, or before it, of at most so many samples. */
-static uint64_t whole_steps(const struct lineage *g, uint64_t at, const struct line_part *p,
-	bool before)
+static uint64_t whole_steps(
+	const struct lineage *g, uint64_t at, const struct line_part *p, bool before)
 {
 	uint64_t n = 0;
 
@@ -246,8 +245,8 @@ static void judge_replay(const struct case_line *c, const struct seam *s, struct
 }
 
 /* The order of an earlier epoch, which was not that of this one before the seam. */
-static bool judge_other_epoch(const struct case_line *c, const struct seam *s,
-	struct seam_judgement *j)
+static bool judge_other_epoch(
+	const struct case_line *c, const struct seam *s, struct seam_judgement *j)
 {
 	if (!align_in_order(&s->before) || s->followed || s->before.votes < 2)
 		return false;
@@ -272,8 +271,8 @@ static void hole_at(const struct seam *s, struct seam_judgement *j, uint64_t lag
 }
 
 /* Sums of steps of both sides until they meet again. */
-static uint32_t window_steps(const struct ledger *l, const struct line_part *p,
-	const struct seam *s)
+static uint32_t window_steps(
+	const struct ledger *l, const struct line_part *p, const struct seam *s)
 {
 	uint64_t a[2] = {0}, b[2] = {0};
 
@@ -291,11 +290,13 @@ static uint32_t window_steps(const struct ledger *l, const struct line_part *p,
 	return 0;
 }
 
-/* The step of the key, counted from the difference on, with the samples of one of ours; -1: none. */
-static int32_t step_in_key(const struct ledger *l, const struct seam *s, const struct ledger_step *x)
+/* The step of the key, counted from the difference on, with the samples of one of ours; -1: none.
+ */
+static int32_t step_in_key(
+	const struct ledger *l, const struct seam *s, const struct ledger_step *x)
 {
-	for (uint32_t k = s->match.same;
-		k < s->key.steps && k - s->match.same < WINDOW_STEPS; k++) {
+	for (uint32_t k = s->match.same; k < s->key.steps && k - s->match.same < WINDOW_STEPS;
+		k++) {
 		const struct ledger_step *y = &l->steps.items[s->key.first + k];
 		if (x->sum[0] == y->sum[0] && x->sum[1] == y->sum[1] && x->n == y->n)
 			return (int32_t)(k - s->match.same);
@@ -304,8 +305,8 @@ static int32_t step_in_key(const struct ledger *l, const struct seam *s, const s
 }
 
 /* The same batches take other turns, or the same samples other batches, within a window. */
-static bool judge_permuted(const struct case_line *c, const struct seam *s,
-	struct seam_judgement *j)
+static bool judge_permuted(
+	const struct case_line *c, const struct seam *s, struct seam_judgement *j)
 {
 	const struct ledger *l = c->lineage.ledger;
 	const struct line_part *p = &c->lineage.line.items[s->part];
@@ -316,7 +317,8 @@ static bool judge_permuted(const struct case_line *c, const struct seam *s,
 	int32_t first = step_in_key(l, s, &l->steps.items[p->first + s->match.same]);
 	uint32_t known = 0, looked = 0;
 	int32_t farthest = 0;
-	for (uint32_t k = s->match.same; k < s->match.steps && looked < WINDOW_STEPS; k++, looked++) {
+	for (uint32_t k = s->match.same; k < s->match.steps && looked < WINDOW_STEPS;
+		k++, looked++) {
 		int32_t at = step_in_key(l, s, &l->steps.items[p->first + k]);
 		int32_t moved = at - (int32_t)(k - s->match.same);
 		known += at >= 0;
@@ -339,8 +341,8 @@ static bool judge_permuted(const struct case_line *c, const struct seam *s,
  * New samples of the epoch, and none of the answer key's to the end of the epoch or of the run: the
  * key's were passed over.
  */
-static void judge_passed_over(const struct case_line *c, const struct seam *s,
-	struct seam_judgement *j)
+static void judge_passed_over(
+	const struct case_line *c, const struct seam *s, struct seam_judgement *j)
 {
 	const struct line_epoch *epoch = &c->tally.epochs.items[s->epoch];
 	const struct ledger_attempt *a = &c->lineage.ledger->attempts.items[s->to];
@@ -353,8 +355,8 @@ static void judge_passed_over(const struct case_line *c, const struct seam *s,
 		hole_at(s, j, missing);
 }
 
-static int judge_without_repeats(const struct case_line *c, const struct seam *s,
-	struct seam_judgement *j, struct error *e)
+static int judge_without_repeats(
+	const struct case_line *c, const struct seam *s, struct seam_judgement *j, struct error *e)
 {
 	bool known = false;
 	int64_t lag = 0;
@@ -472,8 +474,8 @@ static void judge_skip(const struct case_line *c, const struct seam *s, struct s
 		j->outcome = SEAM_SKIP_WRONG;
 }
 
-static int judge_seam(const struct case_line *c, const struct seam *s, struct seam_judgement *j,
-	struct error *e)
+static int judge_seam(
+	const struct case_line *c, const struct seam *s, struct seam_judgement *j, struct error *e)
 {
 	const struct ledger *l = c->lineage.ledger;
 	const struct ledger_attempt *a = &l->attempts.items[s->to];

@@ -9,22 +9,22 @@
 
 #define EPOCHS_MAX ((size_t)1 << 26)
 #define REPEATS_MAX ((size_t)1 << 26)
-#define ANCHORS 4000000u  /* most keys that are anchors, about */
+#define ANCHORS 4000000u /* most keys that are anchors, about */
 #define BLOCK 8192u
-#define BUCKET 32768u     /* records of a bucket, about: its table stays in the second cache */
+#define BUCKET 32768u /* records of a bucket, about: its table stays in the second cache */
 #define BUCKETS_MAX 2048u
-#define DENSE_PASSES 8u   /* more than that, and a table by id is not worth its gaps */
-#define AT_BITS 40        /* of a place in a record; the count or repeat factor is above it */
+#define DENSE_PASSES 8u /* more than that, and a table by id is not worth its gaps */
+#define AT_BITS 40      /* of a place in a record; the count or repeat factor is above it */
 #define AT_MASK (((uint64_t)1 << AT_BITS) - 1)
 #define COUNT_MAX ((1u << (64 - AT_BITS)) - 1)
-#define AHEAD 16u         /* samples between asking for a table's line and using it */
+#define AHEAD 16u /* samples between asking for a table's line and using it */
 
 /* Places --------------------------------------------------------------------------------------- */
 
 int place_index_init(struct place_index *x, const struct ledger *l, struct error *e)
 {
-	*x = (struct place_index){.ledger = l,
-		.starts = calloc(l->parts.count + 1, sizeof *x->starts)};
+	*x = (struct place_index){
+		.ledger = l, .starts = calloc(l->parts.count + 1, sizeof *x->starts)};
 	if (!x->starts)
 		return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for the parts of steps");
 	for (size_t i = 0; i < l->geometries.count; i++) {
@@ -546,8 +546,8 @@ static int count_hashed_pass(struct counting *c, struct worker *workers, struct 
 	return run_team(workers, c->threads, count_buckets, e);
 }
 
-static int count_hashed(struct counting *c, struct worker *workers, uint64_t memory,
-	struct error *e)
+static int count_hashed(
+	struct counting *c, struct worker *workers, uint64_t memory, struct error *e)
 {
 	uint64_t rows = c->line.rows, fits = memory / 5 * 4 / sizeof(struct record);
 	int status = RP_OK;
@@ -569,8 +569,8 @@ static int count_hashed(struct counting *c, struct worker *workers, uint64_t mem
 	return status;
 }
 
-static int count_dense_passes(struct counting *c, struct worker *workers, uint64_t ids,
-	uint64_t memory, struct error *e)
+static int count_dense_passes(
+	struct counting *c, struct worker *workers, uint64_t ids, uint64_t memory, struct error *e)
 {
 	uint64_t fits = memory / sizeof *c->last, width = ids < fits ? ids : fits;
 	int status = RP_OK;
@@ -671,8 +671,8 @@ static int count(struct tally *t, const struct place_index *places, uint8_t *fac
 		.factors = factors,
 		.counted = t->repeat > 1,
 		.threads = threads,
-		.anchor_below = g->rows <= ANCHORS ? UINT64_MAX
-						   : UINT64_MAX / (g->rows / ANCHORS + 1)};
+		.anchor_below =
+			g->rows <= ANCHORS ? UINT64_MAX : UINT64_MAX / (g->rows / ANCHORS + 1)};
 	struct worker *workers = calloc(threads, sizeof *workers);
 	int status = RP_OK;
 
@@ -746,8 +746,8 @@ static uint64_t size_said(const struct ledger *l)
 
 /*
  * Nothing says how long an epoch is. Where the samples of a line come round again as a whole, the
- * first one that does begins the second epoch. One that does so at a seam is no proof: a stream that
- * was started again looks the same.
+ * first one that does begins the second epoch. One that does so at a seam is no proof: a stream
+ * that was started again looks the same.
  */
 static uint64_t learned_length(const struct tally *t)
 {
@@ -796,28 +796,74 @@ struct task {
 	unsigned threads;
 };
 
+static uint64_t largest_step(const struct lineage *g)
+{
+	uint64_t most = 0;
+
+	for (size_t i = 0; i < g->line.count; i++) {
+		uint32_t n = g->ledger->steps.items[g->line.items[i].first].n;
+		most = n > most ? n : most;
+	}
+	return most;
+}
+
+static void find_padding(struct tally *t)
+{
+	const struct lineage *g = t->lineage;
+	uint64_t batch = largest_step(g);
+	bool seen = false;
+
+	t->padding = 0;
+	for (size_t i = 0; i < t->epochs.count; i++) {
+		const struct line_epoch *p = &t->epochs.items[i];
+		if (!p->ended || p->seams > 0 || p->again != p->tail_own + p->tail_across)
+			continue;
+		t->padding = p->again > t->padding ? p->again : t->padding;
+		seen = true;
+	}
+	if (!seen && batch > 0)
+		t->padding = t->size > 0 ? (batch - t->size % batch) % batch : batch - 1;
+}
+
 static int count_task(struct task *k, struct error *e)
 {
 	settle_epochs(k->t);
-	return count(k->t, &k->places, k->factors, k->memory, k->threads, e);
+	int status = count(k->t, &k->places, k->factors, k->memory, k->threads, e);
+	find_padding(k->t);
+	return status;
 }
 
 /*
- * How badly epochs of that kind fit: samples that they lack, or have twice but for their last step.
- * Repeats in the last step are padding, and weigh just enough to break ties.
+ * How badly epochs of that kind fit: samples that they have twice, or lack beyond what the kind
+ * drops. Repeats in the last step of an epoch that is whole are padding, and weigh just enough to
+ * break ties.
  */
-static double misfit(const struct tally *t)
+static double misfit(const struct tally *t, enum epoch_end how)
 {
-	double sum = 0;
+	uint64_t batch = largest_step(t->lineage);
+	double sum = 0, drops = how == END_DROPS && batch > 0 ? (double)(t->size % batch) : 0;
 
 	for (size_t i = 0; i < t->epochs.count; i++) {
 		const struct line_epoch *p = &t->epochs.items[i];
 		double tail = (double)(p->tail_own + p->tail_across);
-		sum += (double)p->again - tail + 0.01 * tail;
-		if (p->ended && t->size > p->distinct)
-			sum += (double)(t->size - p->distinct);
+		double missing = t->size > p->distinct ? (double)(t->size - p->distinct) : 0;
+		sum += (double)p->again;
+		if (how == END_PADS && missing == 0)
+			sum -= 0.99 * tail;
+		if (p->ended)
+			sum += fabs(missing - drops);
 	}
 	return sum;
+}
+
+/* Whether the log says that epochs end that way: 1, or that they do not: 0; -1: neither. */
+static int drops_said(const struct ledger *l)
+{
+	int said = -1;
+
+	for (size_t i = 0; i < l->attempts.count; i++)
+		said = l->attempts.items[i].drop_last >= 0 ? l->attempts.items[i].drop_last : said;
+	return said;
 }
 
 /* Whether all steps are of one size that goes into an epoch, so that all kinds of end are one. */
@@ -841,7 +887,7 @@ static int count_sized(struct task *k, struct error *e)
 	uint64_t length = t->size * t->repeat;
 	enum epoch_end best = END_WRAPS;
 	double least = INFINITY;
-	int status = RP_OK;
+	int status = RP_OK, drops = drops_said(t->lineage->ledger);
 
 	t->how = EPOCHS_SIZED;
 	bool plain = t->lineage->rows <= length || divides(t->lineage, length);
@@ -849,7 +895,9 @@ static int count_sized(struct task *k, struct error *e)
 		status = take_even_epochs(t, length, (enum epoch_end)how, e);
 		if (status == RP_OK)
 			status = count_task(k, e);
-		double bad = misfit(t);
+		double bad = misfit(t, (enum epoch_end)how);
+		if (drops >= 0 && (how == END_DROPS) != drops)
+			bad += (double)t->lineage->rows;
 		if (bad < least) {
 			least = bad;
 			best = (enum epoch_end)how;

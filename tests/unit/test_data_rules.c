@@ -197,14 +197,7 @@ START_TEST(right_runs_have_no_findings)
 }
 END_TEST
 
-enum fault {
-	FAULT_TOP,
-	FAULT_EPOCH,
-	FAULT_BEHIND,
-	FAULT_AHEAD,
-	FAULT_SHUFFLE,
-	FAULT_COUNT
-};
+enum fault { FAULT_TOP, FAULT_EPOCH, FAULT_BEHIND, FAULT_AHEAD, FAULT_SHUFFLE, FAULT_COUNT };
 
 static const char *const fault_names[] = {"top", "epoch", "behind", "ahead", "shuffle"};
 
@@ -242,23 +235,24 @@ START_TEST(wrong_resumes_are_found)
 		log_permutation(seed, order, s.size);
 		for (size_t k = cut; k < (epoch + 1) * per_epoch; k++)
 			for (uint32_t i = 0; i < plan[k].n; i++)
-				plan[k].ids[i] = order[((k - epoch * per_epoch) * s.ranks * s.batch + i) %
-						       s.size] *
-						 (s.kind == KEY_TEXT ? ((uint64_t)1 << 40) + 1 : 1);
+				plan[k].ids[i] =
+					order[((k - epoch * per_epoch) * s.ranks * s.batch + i) %
+						s.size] *
+					(s.kind == KEY_TEXT ? ((uint64_t)1 << 40) + 1 : 1);
 	}
 	log_attempt(&g, 2, (int64_t)cut);
 	int64_t step = (int64_t)cut;
 	for (size_t k = place; k < planned; k++)
 		consume(&s, ++step, k, s.ranks);
 	judge();
-	ck_assert_msg(at_least(SEVERITY_ERROR) > 0, "seed %d: %s was not found", _i,
-		fault_names[fault]);
-	bool named = fault == FAULT_TOP	     ? found(FINDING_D101) != NULL
+	ck_assert_msg(
+		at_least(SEVERITY_ERROR) > 0, "seed %d: %s was not found", _i, fault_names[fault]);
+	bool named = fault == FAULT_TOP      ? found(FINDING_D101) != NULL
 		     : fault == FAULT_EPOCH  ? found(FINDING_D101) != NULL
 		     : fault == FAULT_BEHIND ? found(FINDING_D102) || found(FINDING_D101)
-		     : fault == FAULT_AHEAD  ? found(FINDING_D104) != NULL
-					     : found(FINDING_D103) || found(FINDING_D104) ||
-						       found(FINDING_D109);
+		     : fault == FAULT_AHEAD
+			     ? found(FINDING_D104) != NULL
+			     : found(FINDING_D103) || found(FINDING_D104) || found(FINDING_D109);
 	ck_assert_msg(named, "seed %d: %s is called %s: %s", _i, fault_names[fault],
 		finding_rows[findings.list.items[0].code].code, findings.list.items[0].message);
 	done();
@@ -270,8 +264,8 @@ Suite *suite_data_rules(void)
 	Suite *s = suite_create("data_rules");
 	TCase *t = tcase_create("runs");
 
-	tcase_add_loop_test(t, right_runs_have_no_findings, 0, 400);
-	tcase_add_loop_test(t, wrong_resumes_are_found, 0, 200);
+	tcase_add_loop_test(t, right_runs_have_no_findings, 0, 1000);
+	tcase_add_loop_test(t, wrong_resumes_are_found, 0, 400);
 	suite_add_tcase(s, t);
 	return s;
 }
