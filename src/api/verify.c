@@ -8,6 +8,7 @@
 #include "api/choose.h"
 #include "api/conclude.h"
 #include "api/overview.h"
+#include "api/run.h"
 #include "api/subject.h"
 #include "audit/case.h"
 #include "base/text.h"
@@ -68,11 +69,11 @@ static const char *count_ranks(struct report *r, const struct state *s)
 		ranks += s->streams.items[i].rank != last || i == 0;
 		last = s->streams.items[i].rank;
 	}
-	if (s->world <= 1)
+	if (state_world(s) <= 1)
 		return "";
 	r->ranks = ranks;
-	r->world = (unsigned)s->world;
-	return report_text(r, ", %u of %d ranks", ranks, s->world);
+	r->world = (unsigned)state_world(s);
+	return report_text(r, ", %u of %u ranks", ranks, r->world);
 }
 
 static void take_evidence(struct report *r, struct audit_case *c, struct verdict_case *v)
@@ -95,19 +96,17 @@ static void take_evidence(struct report *r, struct audit_case *c, struct verdict
 			s->streams.count, s->streams.count == 1 ? "" : "s", count_ranks(r, s));
 }
 
-/* Look at the bytes of both states where they can say more than the stored checksums. */
+/* Look at the bytes of both states: what changed between them shows in values as well. */
 static int look_at_bytes(struct subject *now, struct subject *before,
 	const struct verify_options *o, struct byte_totals *totals, struct audit_case *c,
 	struct error *e)
 {
-	bool checksums = now->state.storages.count > 0, known;
-
-	for (size_t i = 0; i < now->state.storages.count; i++)
-		checksums = checksums && now->state.storages.items[i].crc_known;
+	bool known;
 	int status = subject_read_bytes(now, o->threads, totals, &known, e);
+
 	c->bytes = known ? totals : NULL;
 	c->no_bytes = known ? NULL : "the snapshot was taken without reading bytes (--quick)";
-	if (status == RP_OK && before && !checksums) {
+	if (status == RP_OK && before) {
 		struct byte_totals ignored;
 		status = subject_read_bytes(before, o->threads, &ignored, &known, e);
 	}
@@ -154,16 +153,19 @@ static int open_environment(
 
 /* Judge a state that has been read, against an earlier one where there is one. */
 static int judge(struct report *r, struct subject *now, struct subject *before,
-	struct subject *older, const char *no_previous, const struct verify_options *o,
+	struct subject *older, const struct run_in_use *run, const struct verify_options *o,
 	struct error *e)
 {
 	struct environment environment;
 	struct audit_case c = {
 		.current = &now->state,
 		.previous = before ? &before->state : NULL,
-		.no_previous = no_previous,
+		.no_previous = now->candidates.root
+				       ? "the root holds no earlier checkpoint of this line"
+				       : "no earlier checkpoint was given (--against)",
 		.older = older ? &older->state : NULL,
 		.current_place = subject_place(now),
+		.run = run_file_of(run),
 		.limits = &o->limits,
 		.environment = &environment,
 	};
@@ -261,40 +263,56 @@ static bool same_file(const struct subject *a, const struct subject *b)
 	       strcmp(x->name, y->name) == 0;
 }
 
+/* Open what it is compared with, and tell all of them what the run file says. */
+static int open_others(struct report *r, struct subject *now, struct subject *before,
+	struct subject *older, const struct choice *choice, struct run_in_use *run,
+	const struct verify_options *o, struct error *e)
+{
+	int status = run_open(run, r, o->run, now, e);
+
+	if (status == RP_OK && before)
+		status =
+			open_earlier(before, o->against, now->listing.root, choice->previous, o, e);
+	if (status == RP_OK && older)
+		status = open_earlier(older, NULL, now->listing.root, choice->older, o, e);
+	if (status == RP_OK && o->against && same_file(now, before))
+		status = fail(e, RP_E_ARGUMENT, ERROR_NO_OFFSET,
+			"--against %s is the checkpoint itself", o->against);
+	if (status < 0)
+		return status;
+	run_tell(run, now);
+	if (before)
+		run_tell(run, before);
+	if (older)
+		run_tell(run, older);
+	return RP_OK;
+}
+
 static int judge_choice(struct report *r, struct subject *now, const struct choice *choice,
 	const struct verify_options *o, struct error *e)
 {
-	struct subject before = {0}, older = {0};
+	struct subject earlier[2] = {0};
+	struct run_in_use run = {0};
 	bool has_before = o->against || choice->previous != SIZE_MAX;
-	bool has_older = has_before && !o->against && choice->older != SIZE_MAX;
+	struct subject *before = has_before ? &earlier[0] : NULL;
+	struct subject *older =
+		has_before && !o->against && choice->older != SIZE_MAX ? &earlier[1] : NULL;
 	int status = subject_read(
 		now, &now->candidates.list.items[choice->chosen], &o->limits, &r->findings, e);
 
 	if (status < 0)
 		return judge_unreadable(r, now->chosen, o, e);
-	if (status == RP_OK) {
-		overview_input(r, &now->state, now->state.snapshot ? "snapshot" : "checkpoint");
-		if (has_before)
-			status = open_earlier(
-				&before, o->against, now->listing.root, choice->previous, o, e);
-		if (has_older && status == RP_OK)
-			status = open_earlier(&older, NULL, now->listing.root, choice->older, o, e);
-	}
-	if (status == RP_OK && o->against && same_file(now, &before))
-		status = fail(e, RP_E_ARGUMENT, ERROR_NO_OFFSET,
-			"--against %s is the checkpoint itself", o->against);
-	if (status == RP_OK) {
-		if (has_before)
-			overview_input(r, &before.state, "against");
-		status = judge(r, now, has_before ? &before : NULL, has_older ? &older : NULL,
-			now->candidates.root ? "the root holds no earlier checkpoint of this line"
-					     : "no earlier checkpoint was given (--against)",
-			o, e);
-	}
-	if (has_before)
-		subject_close(&before);
-	if (has_older)
-		subject_close(&older);
+	overview_input(r, &now->state, now->state.snapshot ? "snapshot" : "checkpoint");
+	status = open_others(r, now, before, older, choice, &run, o, e);
+	if (status == RP_OK && before)
+		overview_input(r, &before->state, "against");
+	if (status == RP_OK)
+		status = judge(r, now, before, older, &run, o, e);
+	if (before)
+		subject_close(before);
+	if (older)
+		subject_close(older);
+	run_release(&run);
 	return status;
 }
 

@@ -13,6 +13,7 @@
 #include "state/bytes.h"
 #include "state/moments.h"
 #include "state/relate.h"
+#include "state/run_file.h"
 #include "state/state.h"
 
 struct lineage;
@@ -28,6 +29,7 @@ struct audit_case {
 	struct stream_pairs older_streams; /* older against previous */
 	const struct byte_totals
 		*bytes;              /* what was streamed of the current one; NULL: metadata only */
+	const struct run_file *run;  /* what the user told, or NULL; the states know it too */
 	const struct ledger *ledger; /* the sample log, or NULL */
 	const struct lineage *lineage; /* of its training attempts; NULL without a log */
 	const struct case_line *lines; /* training, then validation where there is any */
@@ -85,6 +87,13 @@ const char *rounded_text(struct findings *sink, double v, int digits);
 /* A count for a message: "12 000"; and with its unit, which takes an s but for one: "3 steps". */
 const char *count_text(struct findings *sink, int64_t n);
 const char *counted_text(struct findings *sink, uint64_t n, const char *unit);
+
+/*
+ * Hold the number of parameters against what someone expects of it ("policy", "run file"); T110 is
+ * then an error. False where the number is not known.
+ */
+bool expect_parameters(
+	struct findings *sink, struct state *s, int64_t least, int64_t most, const char *who);
 
 /* "0-3, 7" from a sorted list of ranks. */
 const char *ranks_text(struct findings *sink, const int32_t *ranks, size_t count);

@@ -35,7 +35,7 @@ static bool known_factor(const struct state *s, double fine, double coarse)
 	if (state_int(s, FACT_ACCUMULATION, &v) &&
 		counts_by(fine, coarse, (double)v, epoch > 0 ? ceil(epoch) : 0))
 		return true;
-	return s->world > 1 && counts_by(fine, coarse, s->world, 0);
+	return state_world(s) > 1 && counts_by(fine, coarse, state_world(s), 0);
 }
 
 /*
@@ -332,15 +332,6 @@ static bool keeps_state(const struct state *s, const struct optimizer *o)
 	       momentum > 0;
 }
 
-static enum zero_known tensor_zero(const struct state *s, uint32_t tensor)
-{
-	const struct state_tensor *t = &s->tensors.items[tensor];
-
-	if (t->storage == NO_FILE || !t->whole)
-		return ZERO_UNKNOWN;
-	return storage_zero(&s->storages.items[t->storage]);
-}
-
 /* Every moment whose content is known is zero: an optimizer that was made and never stepped. */
 static void check_cold(struct audit_case *c, struct findings *sink, const struct optimizer *o)
 {
@@ -353,7 +344,7 @@ static void check_cold(struct audit_case *c, struct findings *sink, const struct
 	for (size_t i = 0; i < o->params.count; i++) {
 		if (o->params.items[i].moment2 == NO_FILE)
 			continue;
-		enum zero_known z = tensor_zero(s, o->params.items[i].moment2);
+		enum zero_known z = tensor_zero(s, &s->tensors.items[o->params.items[i].moment2]);
 		known += z != ZERO_UNKNOWN;
 		zero += z == ZERO_YES;
 	}
@@ -779,7 +770,7 @@ static bool schedule_moves(struct audit_case *c, struct findings *sink, int64_t 
 static bool steps_of_its_own(const struct state *s, int64_t step, int64_t at)
 {
 	/* accelerate advances a prepared schedule once per process. */
-	if (s->world > 1 && at == step * s->world)
+	if (state_world(s) > 1 && at == step * state_world(s))
 		return true;
 	if (step % at != 0)
 		return false;
@@ -912,7 +903,7 @@ static void run_schedule(struct audit_case *c, struct findings *sink, struct cov
 	state_int(s, FACT_EPOCH, &epoch);
 	bool plateau = kind && strcmp(kind, "ReduceLROnPlateau") == 0;
 	bool known_unit = s->profile->schedule_counts_steps && !plateau;
-	int64_t world = s->world > 0 ? s->world : 1;
+	int64_t world = state_world(s) > 0 ? state_world(s) : 1;
 	bool restarted = sink->of_code[FINDING_T101] > 0 || sink->of_code[FINDING_T102] > 0;
 	/* Updates that were skipped under a loss scale count in neither; else the step decides. */
 	bool as_updates = (double)at == updates && (!known_unit || state_fact(s, FACT_SCALE));

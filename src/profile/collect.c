@@ -114,30 +114,36 @@ static uint32_t storage_row(struct collector *c, struct storage *storage)
 	return *row;
 }
 
+/* Sizes or strides in the state's arena; NULL without memory, and where there are none. */
+static const int64_t *copy_sizes(struct collector *c, const int64_t *sizes, unsigned n)
+{
+	int64_t *copy = n ? arena_array(&c->state->arena, n, sizeof *copy) : NULL;
+
+	if (copy)
+		memcpy(copy, sizes, n * sizeof *copy);
+	return copy;
+}
+
 uint32_t collect_tensor(
 	struct collector *c, const char *name, enum tensor_role role, const struct tensor *t)
 {
 	struct state_tensor *row = array_push(&c->state->tensors, ROWS_MAX);
-	int64_t *shape = t->ndim ? arena_array(&c->state->arena, t->ndim, sizeof *shape) : NULL;
+	bool contiguous = tensor_is_contiguous(t), lazy = t->negative || t->conjugate;
+	const int64_t *shape = copy_sizes(c, t->shape, t->ndim);
+	const int64_t *stride = contiguous ? NULL : copy_sizes(c, t->stride, t->ndim);
 
-	if (!row || (t->ndim && !shape)) {
+	if (!row || (t->ndim && !shape) || (!contiguous && !stride)) {
 		c->state->no_memory = true;
 		return NO_FILE;
 	}
-	if (t->ndim)
-		memcpy(shape, t->shape, t->ndim * sizeof *shape);
 	uint32_t storage = t->storage ? storage_row(c, t->storage) : NO_FILE;
 	if (t->storage && role == TENSOR_WEIGHT)
 		c->state->on_cuda |= slice_starts(t->storage->device, SLICE("cuda"));
-	if (storage != NO_FILE) {
-		struct state_storage *of = &c->state->storages.items[storage];
-		bool fresh = of->dtype == DTYPE_UNKNOWN && t->storage->users <= 1;
-		of->dtype = fresh || of->dtype == t->dtype ? t->dtype : DTYPE_UNKNOWN;
-	}
 	/* storage_row() may have moved nothing of `row`: it grows another table. */
 	*row = (struct state_tensor){
 		.name = state_text(c->state, slice_of(name)),
 		.shape = shape,
+		.stride = stride,
 		.file = c->file,
 		.storage = storage,
 		.first = t->first,
@@ -146,8 +152,9 @@ uint32_t collect_tensor(
 		.ndim = t->ndim,
 		.dtype = t->dtype,
 		.role = (uint8_t)role,
-		.whole = t->storage && t->first == 0 && tensor_is_contiguous(t) &&
+		.whole = t->storage && t->first == 0 && contiguous && !lazy &&
 			 t->numel * dtype_size(t->dtype) == t->storage->length,
+		.lazy = lazy,
 	};
 	return (uint32_t)(c->state->tensors.count - 1);
 }

@@ -229,10 +229,7 @@ static void compare_pair(struct tensor_changes *w, const struct state *earlier,
 		}
 		return;
 	}
-	if (!x->whole || !y->whole)
-		return;
-	int same = storage_same(
-		&earlier->storages.items[x->storage], &later->storages.items[y->storage]);
+	int same = tensor_same(earlier, x, later, y);
 	w->known += same >= 0;
 	w->same += same == 1;
 	if (same == 0)
