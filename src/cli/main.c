@@ -36,6 +36,7 @@
  *   moments                       what Adam's moments must obey, element by element
  * profile/    frameworks
  *   profile, profiles.def         the table of them, and reading a checkpoint
+ *   shapes.def                    scripts that save one dict of a shape of theirs
  *   candidate                     which files are one checkpoint
  *   collect                       state by shape and name, whatever framework wrote it
  *   profile_pytorch, profile_transformers, profile_lightning, profile_accelerate
