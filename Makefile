@@ -16,6 +16,7 @@ else
 MODE ?= release
 V ?= 0
 PREFIX ?= /usr/local
+libexecdir ?= $(PREFIX)/libexec
 DESTDIR ?=
 bindir ?= $(PREFIX)/bin
 libdir ?= $(PREFIX)/lib
@@ -29,23 +30,29 @@ B := build/$(MODE)
 
 # The arrows of the house: a folder sees the folders on its left and no others. Each folder is compiled
 # against a folder of links to what it may include, so that a wrong arrow does not compile.
-FOLDERS := base finding value container rng state profile ledger audit report api cli
+FOLDERS := base finding value container rng columns state profile ledger audit report api cli
 SEES_base := base
 SEES_finding := $(SEES_base) finding
 SEES_value := $(SEES_finding) value
 SEES_container := $(SEES_value) container
 SEES_rng := base rng
-SEES_state := $(SEES_container) rng state
+SEES_columns := base columns
+SEES_state := $(SEES_container) rng columns state
 SEES_profile := $(SEES_state) profile
 SEES_ledger := $(SEES_profile) ledger
 SEES_audit := $(SEES_ledger) audit
 SEES_report := $(SEES_audit) report
 SEES_api := $(SEES_report) api
 SEES_cli := $(SEES_api) cli
+# The helper executable stands apart: it alone sees HDF5, and nothing sees it.
+SEES_h5 := base columns h5
+
+# Where an installed tool finds the helper executable, when it does not stand beside its prefix.
+DEFINES_columns := -DREPRISE_LIBEXEC='"$(libexecdir)/reprise"'
 SEES_recorder := base recorder
 
 # Flags. CFLAGS and LDFLAGS are the user's and come last.
-PACKAGES := libxxhash libdeflate
+PACKAGES := libxxhash libdeflate libcrypto
 WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wundef -Wvla -Wformat=2 -Wcast-qual \
 	-Wwrite-strings -Wstrict-prototypes -Wmissing-prototypes -Wnull-dereference
 MODE_FLAGS_release := -O2 -g
@@ -66,6 +73,10 @@ ALL_LDFLAGS = -pthread $(filter -fsanitize=% --coverage,$(MODE_FLAGS_$(MODE):-fs
 	$(MODE_LDFLAGS_$(MODE)) $(LDFLAGS)
 LIBS = $(shell $(PKG_CONFIG) --libs $(PACKAGES)) -lm
 TEST_PACKAGES := check jansson
+# Debian has several builds of HDF5 side by side; elsewhere there is one.
+HDF5_PACKAGE = $(shell $(PKG_CONFIG) --exists hdf5-serial && echo hdf5-serial || echo hdf5)
+H5_PACKAGES = $(HDF5_PACKAGE) libseccomp
+DEFINES_h5 = $(shell $(PKG_CONFIG) --cflags $(H5_PACKAGES))
 
 ifeq ($(V),0)
 Q := @
@@ -77,12 +88,14 @@ endif
 
 SRC := $(foreach f,$(filter-out cli,$(FOLDERS)),$(wildcard src/$f/*.c))
 CLI_SRC := $(wildcard src/cli/*.c)
+H5_SRC := $(wildcard src/h5/*.c)
 UNIT_SRC := $(wildcard tests/unit/*.c tests/support/*.c)
 RECORD_SRC := $(wildcard src/recorder/*.c)
 FUZZ_SRC := $(filter-out tests/fuzz/replay.c tests/fuzz/entry.c,$(wildcard tests/fuzz/*.c))
 FUZZ_TARGETS := $(shell sed -n 's/^TARGET(\(.*\))$$/\1/p' tests/fuzz/targets.def)
 OBJ := $(SRC:src/%.c=$B/%.o)
 CLI_OBJ := $(CLI_SRC:src/%.c=$B/%.o)
+H5_OBJ := $(H5_SRC:src/%.c=$B/%.o)
 UNIT_OBJ := $(UNIT_SRC:tests/%.c=$B/tests/%.o)
 RECORD_OBJ := $(RECORD_SRC:src/%.c=$B/%.o)
 FUZZ_OBJ := $(FUZZ_SRC:tests/%.c=$B/tests/%.o)
@@ -93,11 +106,16 @@ REPLAY := $B/fuzz-replay
 .PHONY: all
 RECORD_SO := $B/libreprise-record.so.$(VERSION)
 
-all: $B/reprise $B/libreprise.a $B/libreprise.so.$(VERSION) $(RECORD_SO) ## build the tool, the libraries and the recorder
+all: $B/reprise $B/reprise-h5 $B/libreprise.a $B/libreprise.so.$(VERSION) $(RECORD_SO) ## build the tool, its helper, the libraries and the recorder
 
-$B/reprise: $(CLI_OBJ) $B/libreprise.a
+# The helper belongs beside the tool, also here.
+$B/reprise: $(CLI_OBJ) $B/libreprise.a | $B/reprise-h5
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $(CLI_OBJ) $B/libreprise.a $(LIBS)
+
+$B/reprise-h5: $(H5_OBJ)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $(H5_OBJ) $(shell $(PKG_CONFIG) --libs $(H5_PACKAGES))
 
 $B/libreprise.a: $(OBJ)
 	$(call say,AR,$@)
@@ -117,7 +135,7 @@ $(RECORD_SO): $(RECORD_OBJ)
 
 # Rebuild exactly when the compiler or a flag changed.
 STAMP := $B/flags
-FLAGS_NOW := $(CC) $(ALL_CFLAGS) | $(ALL_LDFLAGS)
+FLAGS_NOW := $(CC) $(ALL_CFLAGS) | $(ALL_LDFLAGS) | $(libexecdir)
 ifneq ($(shell cat $(STAMP) 2>/dev/null),$(FLAGS_NOW))
 .PHONY: $(STAMP)
 endif
@@ -134,9 +152,9 @@ build/arrows/$(1): Makefile
 $B/$(1)/%.o: src/$(1)/%.c $(STAMP) | build/arrows/$(1)
 	@mkdir -p $$(@D)
 	$$(call say,CC,$$<)
-	$$(Q)$$(CC) $$(ALL_CFLAGS) -Iinclude -Ibuild/arrows/$(1) -MMD -MP -c -o $$@ $$<
+	$$(Q)$$(CC) $$(ALL_CFLAGS) $$(DEFINES_$(1)) -Iinclude -Ibuild/arrows/$(1) -MMD -MP -c -o $$@ $$<
 endef
-$(foreach f,$(FOLDERS) recorder,$(eval $(call arrows,$f)))
+$(foreach f,$(FOLDERS) h5 recorder,$(eval $(call arrows,$f)))
 
 $B/tests/%.o: tests/%.c $(STAMP)
 	@mkdir -p $(@D)
@@ -154,7 +172,7 @@ $B/tables: $(TABLES_OBJ) $(filter-out $B/cli/main.o,$(CLI_OBJ)) $B/libreprise.a
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $B/libreprise.a $(LIBS)
 
--include $(TABLES_OBJ:.o=.d) $(OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(RECORD_OBJ:.o=.d) $(UNIT_OBJ:.o=.d) $(FUZZ_OBJ:.o=.d) $B/tests/fuzz/replay.d $B/tests/fuzz/entry.d
+-include $(TABLES_OBJ:.o=.d) $(OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(H5_OBJ:.o=.d) $(RECORD_OBJ:.o=.d) $(UNIT_OBJ:.o=.d) $(FUZZ_OBJ:.o=.d) $B/tests/fuzz/replay.d $B/tests/fuzz/entry.d
 
 # Tests ------------------------------------------------------------------------------------------
 
@@ -211,14 +229,21 @@ check-install: all ## install into an empty folder, use what is there, uninstall
 check-other-release: ## run the tests on the other Debian release, in a chroot (as root)
 	$(Q)+tests/other-release.sh
 
-check-unit: $B/unit ## run the unit tests
+check-unit: $B/unit $B/reprise-h5 ## run the unit tests
 	$(Q)$B/unit
+
+# Not part of check: it needs Python 3.11, a network the first time, and minutes.
+LAB_VENV ?= build/lab/venv
+.PHONY: check-lab
+check-lab: $B/reprise $(RECORD_SO) ## train, kill, resume and audit with real frameworks
+	$(Q)tests/lab/run $B/reprise $(RECORD_SO) $(LAB_VENV)
 
 check-fuzz: $(REPLAY) ## replay the fuzzing corpus and every past find
 	$(Q)$(REPLAY) tests/fuzz/corpus
 
 check-fixtures: $B/reprise ## hold every fixture's report against its expectations
 	$(Q)tests/fixtures.sh $B/reprise
+	$(Q)python3 tests/snapshots.py $B/reprise
 
 check-cli: $B/reprise ## run the command line cases
 	$(Q)tests/cli.sh $B/reprise
@@ -248,6 +273,7 @@ clean: ## remove what was built
 API := $(filter rp_%,$(subst ;, ,$(file <src/api/libreprise.map)))
 INSTALLED = \
 	755:$B/reprise:$(bindir)/reprise \
+	755:$B/reprise-h5:$(libexecdir)/reprise/reprise-h5 \
 	644:$B/libreprise.a:$(libdir)/libreprise.a \
 	755:$B/libreprise.so.$(VERSION):$(libdir)/libreprise.so.$(VERSION) \
 	link:libreprise.so.$(VERSION):$(libdir)/libreprise.so.$(SOMAJOR) \
@@ -261,7 +287,7 @@ INSTALLED = \
 	$(foreach e,$(wildcard examples/*.sh),755:$e:$(datadir)/reprise/examples/$(notdir $e)) \
 	$(foreach e,$(wildcard examples/*.ini),644:$e:$(datadir)/reprise/examples/$(notdir $e))
 # Folders that are ours alone, to be removed with what is in them; innermost first.
-INSTALLED_FOLDERS = $(datadir)/reprise/examples $(datadir)/reprise
+INSTALLED_FOLDERS = $(datadir)/reprise/examples $(datadir)/reprise $(libexecdir)/reprise
 
 # No prefix but the one it is installed below; what pkg-config says of ours is for programs that link it.
 .PHONY: $B/reprise.pc

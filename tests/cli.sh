@@ -22,7 +22,7 @@ if [ "${1-}" = --update ]; then
 fi
 export REPRISE
 export LC_ALL=C
-unset NO_COLOR COLUMNS
+unset NO_COLOR COLUMNS VIRTUAL_ENV CONDA_PREFIX
 work=$(mktemp -d)
 trap 'chmod -R u+rwx "$work"; rm -rf "$work"' EXIT
 chmod 755 "$work"

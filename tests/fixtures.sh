@@ -5,6 +5,7 @@
 #                         steps CODE A-B ; says CODE NUMBER
 # where `must A|B` wants one of the two. Paths are relative to the fixture's folder; fixtures/README.md has the clauses.
 set -u
+unset VIRTUAL_ENV CONDA_PREFIX
 reprise=$(realpath "${1:?usage: fixtures.sh REPRISE [FIXTURE…]}")
 shift
 here=$(cd "$(dirname "$0")/.." && pwd)

@@ -40,9 +40,10 @@ def section(page, name):
 
 
 def options_of(text, macro):
-    """{(letter, name, argument)} of the lines `.It Fl …` or `.Op Fl …`."""
+    """{(letter, name, argument)} of the lines `.It Fl …` or `.Op Fl …`, or `.Fl …` of what must be given."""
     found = set()
-    for line in re.findall(rf"(?m)^\.{macro} (Fl .*)$", text):
+    begin = "(?:Op )?" if macro == "Op" else f"{macro} "
+    for line in re.findall(rf"(?m)^\.{begin}(Fl .*)$", text):
         line = line.replace("\\-", "-")
         match = re.fullmatch(r"(?:Fl (\w)(?: , )?)?(?:Fl -([\w-]+))?(?: Ar (\S+))?", line)
         if match:

@@ -24,12 +24,14 @@ static const char standing_chosen[] = "resume from";
 /* What is known of one candidate after a look at its metadata. */
 struct contender {
 	enum standing standing;
-	int64_t step;   /* inside, else from the name, else -1 */
-	int64_t epoch;  /* inside, else -1 */
-	int64_t order;  /* what they are ordered by: steps, or epochs, or the places in their names;
-			   or -1 */
-	bool resumable; /* has an optimizer's state */
-	bool open;      /* its step may start again with each epoch, by its name */
+	int64_t step;  /* inside, else from the name, else -1 */
+	int64_t epoch; /* inside, else -1 */
+	int64_t order; /* what they are ordered by: steps, or epochs, or the places in their names;
+			  or -1 */
+	int64_t mtime_ns; /* of its newest file; of a snapshot's checkpoint, not of the snapshot */
+	bool beside;      /* a snapshot: it may be a predecessor, and nothing resumes from it */
+	bool resumable;   /* has an optimizer's state */
+	bool open;        /* its step may start again with each epoch, by its name */
 	const char *reason; /* of a rejection */
 	struct log_point *log;
 	size_t log_count;
@@ -71,7 +73,11 @@ static int look(struct contender *k, struct report *r, struct subject *s,
 	struct error why = ERROR_INIT;
 	int64_t step;
 
-	*k = (struct contender){.step = candidate->step, .epoch = -1, .by = SIZE_MAX};
+	*k = (struct contender){.step = candidate->step,
+		.epoch = -1,
+		.mtime_ns = candidate->mtime_ns,
+		.beside = candidate->snapshot && s->candidates.checkpoints,
+		.by = SIZE_MAX};
 	if (candidate->leftover) {
 		k->standing = STANDING_REJECTED;
 		k->reason = "its name says that the save did not finish";
@@ -83,6 +89,7 @@ static int look(struct contender *k, struct report *r, struct subject *s,
 	int status = checkpoint_load(&state, candidate, &s->listing, &o->limits, &own, &why);
 	if (status == RP_OK) {
 		k->profile = state.profile;
+		k->mtime_ns = state.mtime_ns;
 		struct audit_case c = {.current = &state, .limits = &o->limits, .no_previous = ""};
 		rule_parts.run(&c, &own, &cover);
 		rule_names.run(&c, &own, &cover);
@@ -182,7 +189,7 @@ static void find_dead(struct contender *k, const struct candidates *c)
 			/* j has the lower number. Does i continue it? */
 			if (logs_agree(&k[j], &k[i]))
 				continue;
-			int64_t later = c->list.items[j].mtime_ns - c->list.items[i].mtime_ns;
+			int64_t later = k[j].mtime_ns - k[i].mtime_ns;
 			bool differ = logs_differ(&k[j], &k[i]);
 			if (later > 0 && (differ || later > SAME_MOMENT_NS)) {
 				k[i].standing = differ && later < 1000000000 ? STANDING_UNCLEAR
@@ -205,7 +212,8 @@ static size_t pointed_at(const struct candidates *c, const struct contender *k, 
 	bool number = text_parse_u64(name, INT64_MAX, &step);
 
 	for (size_t i = 0; i < c->list.count; i++)
-		if (slice_is(name, c->list.items[i].name) || (number && k[i].step == (int64_t)step))
+		if (!k[i].beside && (slice_is(name, c->list.items[i].name) ||
+					    (number && k[i].step == (int64_t)step)))
 			return i;
 	return SIZE_MAX;
 }
@@ -309,6 +317,8 @@ static void tell(struct report *r, const struct subject *s, const struct contend
 			tone = TONE_WARNING;
 			break;
 		case STANDING_LIVE:
+			if (k[i].beside)
+				standing = "snapshot";
 			break;
 		}
 		if (i == choice->chosen) {
@@ -363,10 +373,10 @@ static void report_rejected(
 	size_t highest = SIZE_MAX;
 
 	for (size_t i = 0; i < c->list.count; i++)
-		if (highest == SIZE_MAX || k[i].order > k[highest].order)
+		if (!k[i].beside && (highest == SIZE_MAX || k[i].order > k[highest].order))
 			highest = i;
 	for (size_t i = 0; i < c->list.count; i++) {
-		if (k[i].standing != STANDING_REJECTED ||
+		if (k[i].standing != STANDING_REJECTED || k[i].beside ||
 			(chosen != SIZE_MAX && k[i].order <= k[chosen].order))
 			continue;
 		struct finding *f = finding_add(&r->findings, FINDING_I108,
@@ -470,6 +480,8 @@ static const char *pick(struct report *r, struct choice *choice, const struct su
 	size_t newest = SIZE_MAX;
 
 	for (size_t i = 0; i < c->list.count; i++) {
+		if (k[i].beside)
+			continue;
 		if (o->step >= 0 && k[i].step == o->step)
 			choice->chosen = i;
 		if (k[i].standing == STANDING_LIVE &&
@@ -486,6 +498,8 @@ static const char *pick(struct report *r, struct choice *choice, const struct su
 	if (pointed != SIZE_MAX)
 		return NULL;
 	for (size_t i = 0; i < c->list.count; i++) {
+		if (k[i].beside)
+			continue;
 		if (k[i].standing == STANDING_UNCLEAR) {
 			choice->chosen = SIZE_MAX;
 			return report_text(r,
@@ -506,7 +520,8 @@ static const char *pick(struct report *r, struct choice *choice, const struct su
 	return choice->chosen == SIZE_MAX ? "no checkpoint here can be used" : NULL;
 }
 
-/* The newest sound checkpoint before candidate `of` that is of its line, or SIZE_MAX. */
+/* The newest sound checkpoint before candidate `of` that is of its line, or SIZE_MAX. The
+ * checkpoint itself rather than a snapshot of it: its elements can be read. */
 static size_t predecessor(const struct contender *k, const struct candidates *c, size_t of)
 {
 	size_t best = SIZE_MAX;
@@ -517,7 +532,8 @@ static size_t predecessor(const struct contender *k, const struct candidates *c,
 			k[i].standing == STANDING_LIVE && k[i].order >= 0 &&
 			k[i].order < k[of].order && (k[i].resumable || !k[of].resumable) &&
 			!logs_differ(&k[i], &k[of]) &&
-			(best == SIZE_MAX || k[i].order >= k[best].order))
+			(best == SIZE_MAX || k[i].order > k[best].order ||
+				(k[i].order == k[best].order && (!k[i].beside || k[best].beside))))
 			best = i;
 	return best;
 }

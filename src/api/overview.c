@@ -63,7 +63,8 @@ const char *overview_line(struct report *r, const struct state *s)
 
 void overview_input(struct report *r, const struct state *s, const char *role)
 {
-	struct report_input *input = report_add_input(r, s->path, role, s->kind);
+	struct report_input *input =
+		report_add_input(r, s->snapshot ? s->snapshot : s->path, role, s->kind);
 
 	if (input)
 		input->has_step = state_int(s, FACT_STEP, &input->step);

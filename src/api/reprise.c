@@ -58,6 +58,10 @@ int rp_verify(const char *path, const struct rp_verify_options *options, struct 
 	if (status == RP_OK) {
 		struct verify_options o = verify_defaults();
 		o.against = known.against;
+		o.env = known.env;
+		o.with = known.with;
+		while (known.with && known.with[o.with_count])
+			o.with_count++;
 		o.quick = known.quick != 0;
 		o.threads = (unsigned)known.threads;
 		if (known.rng_search)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "api/subject.h"
 
+#include "state/file_digests.h"
+
 int subject_open(struct subject *s, const char *path, const struct limits *limits, struct error *e)
 {
 	*s = (struct subject){0};
@@ -37,10 +39,29 @@ int subject_open_one(struct subject *s, const char *path, const struct limits *l
 	return subject_read(s, &s->candidates.list.items[0], limits, sink, e);
 }
 
+int subject_read_bytes(struct subject *s, unsigned threads, struct byte_totals *totals, bool *known,
+	struct error *e)
+{
+	*known = !s->state.snapshot || s->state.bytes_read;
+	if (!s->state.snapshot)
+		return bytes_read(&s->state, s->listing.dirfd, s->chosen->base, team_size(threads),
+			totals, e);
+	bytes_recount(&s->state, totals);
+	return RP_OK;
+}
+
+int subject_digest_files(struct subject *s, struct error *e)
+{
+	if (s->state.snapshot)
+		return RP_OK;
+	return file_digests(&s->state, s->listing.dirfd, s->chosen->base, e);
+}
+
 struct state_place subject_place(const struct subject *s)
 {
-	return (struct state_place){
-		.state = &s->state, .dirfd = s->listing.dirfd, .prefix = s->chosen->base};
+	return (struct state_place){.state = &s->state,
+		.dirfd = s->state.snapshot ? -1 : s->listing.dirfd,
+		.prefix = s->chosen->base};
 }
 
 void subject_close(struct subject *s)

@@ -4,6 +4,7 @@
 #define API_SUBJECT_H
 
 #include "profile/profile.h"
+#include "state/bytes.h"
 #include "state/moments.h"
 
 struct subject {
@@ -12,6 +13,9 @@ struct subject {
 	const struct candidate *chosen; /* the one that was read, or NULL */
 	struct state state;
 };
+
+/* One that was never opened and may be closed. */
+#define SUBJECT_INIT ((struct subject){.listing = {.dirfd = -1}})
 
 /* List a path and find its checkpoints. Nothing is opened yet. */
 int subject_open(struct subject *s, const char *path, const struct limits *limits, struct error *e);
@@ -24,7 +28,17 @@ int subject_read(struct subject *s, const struct candidate *which, const struct 
 int subject_open_one(struct subject *s, const char *path, const struct limits *limits,
 	struct findings *sink, struct error *e);
 
-/* Where the files of the checkpoint that was read are. */
+/*
+ * Look at the bytes of the checkpoint that was read, or at what a snapshot says of them. *known
+ * tells whether totals hold: a snapshot may have been taken without.
+ */
+int subject_read_bytes(struct subject *s, unsigned threads, struct byte_totals *totals, bool *known,
+	struct error *e);
+
+/* Digest its smaller files; of a snapshot, that was done. */
+int subject_digest_files(struct subject *s, struct error *e);
+
+/* Where the files of the checkpoint that was read are; of a snapshot, nowhere. */
 struct state_place subject_place(const struct subject *s);
 
 void subject_close(struct subject *s);

@@ -8,6 +8,7 @@
 #include "api/choose.h"
 #include "api/conclude.h"
 #include "api/overview.h"
+#include "api/run.h"
 #include "api/subject.h"
 #include "audit/case.h"
 #include "base/text.h"
@@ -68,11 +69,11 @@ static const char *count_ranks(struct report *r, const struct state *s)
 		ranks += s->streams.items[i].rank != last || i == 0;
 		last = s->streams.items[i].rank;
 	}
-	if (s->world <= 1)
+	if (state_world(s) <= 1)
 		return "";
 	r->ranks = ranks;
-	r->world = (unsigned)s->world;
-	return report_text(r, ", %u of %d ranks", ranks, s->world);
+	r->world = (unsigned)state_world(s);
+	return report_text(r, ", %u of %u ranks", ranks, r->world);
 }
 
 static void take_evidence(struct report *r, struct audit_case *c, struct verdict_case *v)
@@ -84,7 +85,13 @@ static void take_evidence(struct report *r, struct audit_case *c, struct verdict
 		wanted += s->files.items[i].role != FILE_OTHER &&
 			  s->files.items[i].role != FILE_LEFTOVER;
 	v->inexact = c->inexact;
-	if (c->previous)
+	if (c->original) {
+		/* What was asked is whether it is a copy; what it lacks was lacking before. */
+		v->inexact = NULL;
+		v->consistent = report_text(r, "%s is what was saved: %llu of %zu tensors",
+			checkpoint_name(s), (unsigned long long)c->copied,
+			c->original->tensors.count);
+	} else if (c->previous)
 		v->consistent =
 			report_text(r, "%s continues %s (%zu random streams%s)", checkpoint_name(s),
 				checkpoint_name(c->previous), s->streams.count, count_ranks(r, s));
@@ -95,60 +102,108 @@ static void take_evidence(struct report *r, struct audit_case *c, struct verdict
 			s->streams.count, s->streams.count == 1 ? "" : "s", count_ranks(r, s));
 }
 
-/* Read the bytes of both states where they can say more than the stored checksums. */
-static int read_bytes(struct subject *now, struct subject *before, const struct verify_options *o,
-	struct byte_totals *totals, struct error *e)
+/* Look at the bytes of both states: what changed between them shows in values as well. */
+static int look_at_bytes(struct subject *now, struct subject *before,
+	const struct verify_options *o, struct byte_totals *totals, struct audit_case *c,
+	struct error *e)
 {
-	unsigned threads = team_size(o->threads);
-	bool checksums = now->state.storages.count > 0;
+	bool known;
+	int status = subject_read_bytes(now, o->threads, totals, &known, e);
 
-	for (size_t i = 0; i < now->state.storages.count; i++)
-		checksums = checksums && now->state.storages.items[i].crc_known;
-	int status =
-		bytes_read(&now->state, now->listing.dirfd, now->chosen->base, threads, totals, e);
-	if (status == RP_OK && before && !checksums) {
+	c->bytes = known ? totals : NULL;
+	c->no_bytes = known ? NULL : "the snapshot was taken without reading bytes (--quick)";
+	if (status == RP_OK && before) {
 		struct byte_totals ignored;
-		status = bytes_read(&before->state, before->listing.dirfd, before->chosen->base,
-			threads, &ignored, e);
+		status = subject_read_bytes(before, o->threads, &ignored, &known, e);
 	}
 	return status;
 }
 
+/* A version that was told: the command line goes before the policy. */
+static int tell(struct environment *env, struct slice requirement, struct error *e)
+{
+	if (environment_tell(env, requirement))
+		return RP_OK;
+	return fail(e, RP_E_ARGUMENT, ERROR_NO_OFFSET, "'%.*s' is not NAME=VERSION",
+		(int)text_whole_prefix(requirement, 60), requirement.p);
+}
+
+/* What will resume, from the options, the policy and the packages below a prefix. */
+static int open_environment(
+	struct environment *env, struct report *r, const struct verify_options *o, struct error *e)
+{
+	const char *prefix = o->env;
+	int status = RP_OK;
+
+	environment_init(env);
+	for (size_t i = 0; i < o->with_count && status == RP_OK; i++)
+		status = tell(env, slice_of(o->with[i]), e);
+	for (size_t i = 0; o->policy && i < o->policy->with.count && status == RP_OK; i++)
+		status = tell(env, slice_of(o->policy->with.items[i]), e);
+	if (status != RP_OK)
+		return status;
+	if (!prefix && o->policy)
+		prefix = o->policy->env;
+	if (prefix) {
+		status = environment_read(env, prefix, e);
+		if (status != RP_OK)
+			return fail_wrap(e, "the environment %s", prefix);
+	} else if (o->env_default) {
+		struct error ignored = ERROR_INIT;
+		environment_read(env, o->env_default, &ignored);
+	}
+	if (env->prefix)
+		report_add_input(r, env->prefix, "environment", "python");
+	return RP_OK;
+}
+
 /* Judge a state that has been read, against an earlier one where there is one. */
 static int judge(struct report *r, struct subject *now, struct subject *before,
-	struct subject *older, const char *no_previous, const struct verify_options *o,
-	struct error *e)
+	struct subject *older, const struct state *original, const struct run_in_use *run,
+	const struct verify_options *o, struct error *e)
 {
+	struct environment environment;
 	struct audit_case c = {
 		.current = &now->state,
 		.previous = before ? &before->state : NULL,
-		.no_previous = no_previous,
+		.no_previous = now->candidates.root
+				       ? "the root holds no earlier checkpoint of this line"
+				       : "no earlier checkpoint was given (--against)",
 		.older = older ? &older->state : NULL,
+		.original = original,
 		.current_place = subject_place(now),
+		.run = run_file_of(run),
 		.limits = &o->limits,
+		.environment = &environment,
 	};
 	if (before)
 		c.previous_place = subject_place(before);
 	struct byte_totals totals;
 	struct rng_search search;
-	int status = RP_OK;
+	int status = open_environment(&environment, r, o, e);
 
 	rng_search_init(&search, o->limits.rng_search);
-	if (before)
+	if (before && status == RP_OK)
 		status = streams_relate(&c.streams, &before->state, &now->state, &search, e);
 	if (older && status == RP_OK)
 		status =
 			streams_relate(&c.older_streams, &older->state, &before->state, &search, e);
 	if (status == RP_OK && !o->quick) {
-		status = read_bytes(now, c.previous ? before : NULL, o, &totals, e);
-		c.bytes = &totals;
+		status = look_at_bytes(now, before, o, &totals, &c, e);
 	}
+	if (status == RP_OK && original)
+		status = subject_digest_files(now, e);
 	if (status == RP_OK) {
 		audit_run(&c, &r->findings, &r->coverage);
+		if (now->state.snapshot)
+			cover_not_checked(&r->coverage, "files", "the checkpoint's files",
+				"a snapshot was judged: what became of them since it was taken is not seen");
 		mark_not_ready(r, &now->state, o->settle);
 		struct verdict_case v = {.unreadable = unreadable(r, &now->state)};
 		if (!v.unreadable)
 			v.unreadable = c.undecided;
+		if (!v.unreadable && original && !c.compared)
+			v.unreadable = "not all tensors could be held against the snapshot";
 		take_evidence(r, &c, &v);
 		conclude(r, &v,
 			&(struct policy_subject){.state = &now->state,
@@ -160,6 +215,7 @@ static int judge(struct report *r, struct subject *now, struct subject *before,
 	stream_pairs_release(&c.streams);
 	stream_pairs_release(&c.older_streams);
 	rng_search_release(&search);
+	environment_release(&environment);
 	return status;
 }
 
@@ -218,40 +274,84 @@ static bool same_file(const struct subject *a, const struct subject *b)
 	       strcmp(x->name, y->name) == 0;
 }
 
+/* The original, or its snapshot. Its own defects are its own. */
+static int open_original(
+	struct report *r, struct subject *s, const struct verify_options *o, struct error *e)
+{
+	struct findings own;
+	struct byte_totals ignored;
+	bool known;
+
+	if (o->quick)
+		return fail(e, RP_E_ARGUMENT, ERROR_NO_OFFSET,
+			"--snapshot and metadata only contradict each other: a copy is told by its bytes");
+	findings_init(&own);
+	int status = subject_open_one(s, o->snapshot, &o->limits, &own, e);
+	findings_release(&own);
+	if (status == RP_OK)
+		status = subject_read_bytes(s, o->threads, &ignored, &known, e);
+	if (status == RP_OK)
+		status = subject_digest_files(s, e);
+	if (status < 0)
+		return fail_wrap(e, "--snapshot %s", o->snapshot);
+	overview_input(r, &s->state, "original");
+	return RP_OK;
+}
+
+/* Open what it is compared with, and tell all of them what the run file says. */
+static int open_others(struct report *r, struct subject *now, struct subject *before,
+	struct subject *older, const struct choice *choice, struct run_in_use *run,
+	const struct verify_options *o, struct error *e)
+{
+	int status = run_open(run, r, o->run, now, e);
+
+	if (status == RP_OK && before)
+		status =
+			open_earlier(before, o->against, now->listing.root, choice->previous, o, e);
+	if (status == RP_OK && older)
+		status = open_earlier(older, NULL, now->listing.root, choice->older, o, e);
+	if (status == RP_OK && o->against && same_file(now, before))
+		status = fail(e, RP_E_ARGUMENT, ERROR_NO_OFFSET,
+			"--against %s is the checkpoint itself", o->against);
+	if (status < 0)
+		return status;
+	run_tell(run, now);
+	if (before)
+		run_tell(run, before);
+	if (older)
+		run_tell(run, older);
+	return RP_OK;
+}
+
 static int judge_choice(struct report *r, struct subject *now, const struct choice *choice,
 	const struct verify_options *o, struct error *e)
 {
-	struct subject before = {0}, older = {0};
+	struct subject earlier[2] = {SUBJECT_INIT, SUBJECT_INIT}, original = SUBJECT_INIT;
+	struct run_in_use run = {0};
 	bool has_before = o->against || choice->previous != SIZE_MAX;
-	bool has_older = has_before && !o->against && choice->older != SIZE_MAX;
+	struct subject *before = has_before ? &earlier[0] : NULL;
+	struct subject *older =
+		has_before && !o->against && choice->older != SIZE_MAX ? &earlier[1] : NULL;
 	int status = subject_read(
 		now, &now->candidates.list.items[choice->chosen], &o->limits, &r->findings, e);
 
 	if (status < 0)
 		return judge_unreadable(r, now->chosen, o, e);
-	if (status == RP_OK) {
-		overview_input(r, &now->state, "checkpoint");
-		if (has_before)
-			status = open_earlier(
-				&before, o->against, now->listing.root, choice->previous, o, e);
-		if (has_older && status == RP_OK)
-			status = open_earlier(&older, NULL, now->listing.root, choice->older, o, e);
-	}
-	if (status == RP_OK && o->against && same_file(now, &before))
-		status = fail(e, RP_E_ARGUMENT, ERROR_NO_OFFSET,
-			"--against %s is the checkpoint itself", o->against);
-	if (status == RP_OK) {
-		if (has_before)
-			overview_input(r, &before.state, "against");
-		status = judge(r, now, has_before ? &before : NULL, has_older ? &older : NULL,
-			now->candidates.root ? "the root holds no earlier checkpoint of this line"
-					     : "no earlier checkpoint was given (--against)",
-			o, e);
-	}
-	if (has_before)
-		subject_close(&before);
-	if (has_older)
-		subject_close(&older);
+	overview_input(r, &now->state, now->state.snapshot ? "snapshot" : "checkpoint");
+	status = open_others(r, now, before, older, choice, &run, o, e);
+	if (status == RP_OK && before)
+		overview_input(r, &before->state, "against");
+	if (status == RP_OK && o->snapshot)
+		status = open_original(r, &original, o, e);
+	if (status == RP_OK)
+		status = judge(r, now, before, older, o->snapshot ? &original.state : NULL, &run, o,
+			e);
+	if (before)
+		subject_close(before);
+	if (older)
+		subject_close(older);
+	subject_close(&original);
+	run_release(&run);
 	return status;
 }
 

@@ -11,11 +11,19 @@
 struct verify_options {
 	struct limits limits;
 	const char *against;         /* an earlier checkpoint, or NULL */
+	const char *snapshot;        /* of the original that it should be a copy of, or NULL */
+	const char *run;             /* the run file, or NULL: the nearest one, if any */
 	int64_t step;                /* the checkpoint of a root to judge, or -1 */
 	bool quick;                  /* metadata only */
 	unsigned threads;            /* 0: one per core */
 	unsigned settle;             /* seconds; younger unfinished checkpoints are "not ready" */
 	const struct policy *policy; /* of a gate; NULL: errors fail, nothing is required */
+	const char *env;             /* prefix of the Python that will resume, or NULL */
+	const char *env_default; /* the same, where neither `env` nor the policy names one; that it
+				    holds no packages is no error */
+	const char *const *with; /* "accelerate=1.10.1": versions that will resume; they go before
+				    what is installed */
+	size_t with_count;
 };
 
 struct verify_options verify_defaults(void);
@@ -29,6 +37,14 @@ int verify_path(
 
 /* How two checkpoints relate, stream by stream, counter by counter, tensor by tensor. */
 int compare_paths(struct report *r, const char *earlier, const char *later,
+	const struct verify_options *o, struct error *e);
+
+/*
+ * Write a snapshot of a checkpoint, or of the one of a root that verify would judge, to the file
+ * `out`. The report says what is in it; where a root leaves open which one to take it has a verdict
+ * instead.
+ */
+int snapshot_path(struct report *r, const char *path, const char *out,
 	const struct verify_options *o, struct error *e);
 
 /* One screen of what a checkpoint holds. */

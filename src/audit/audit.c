@@ -14,22 +14,64 @@ const struct rule *const rules[] = {
 	NULL,
 };
 
+/* What a rule saw when the snapshot was taken; its findings came with the snapshot. */
+static bool tell_taken(const struct rule *r, const struct state *s, struct coverage *cover)
+{
+	for (size_t i = 0; i < s->taken.count; i++) {
+		const struct cover *c = &s->taken.items[i];
+		if (strcmp(c->rule, r->name) != 0)
+			continue;
+		if (c->status == COVER_NOT_CHECKED)
+			cover_not_checked(
+				cover, r->name, r->subject, "%s", c->reason ? c->reason : "");
+		else
+			cover_ran(
+				cover, r->name, r->subject, c->unit, c->done, c->total, c->reason);
+		return true;
+	}
+	return false;
+}
+
+/* A rule that looks at elements, where they are not there. */
+static void tell_no_elements(
+	const struct rule *r, const struct audit_case *c, struct coverage *cover)
+{
+	const struct state *s = c->current->snapshot ? c->current : c->previous;
+
+	if (!(r->needs & NEEDS_PREVIOUS) && tell_taken(r, s, cover))
+		return;
+	cover_not_checked(
+		cover, r->name, r->subject, "the elements of tensors are not in a snapshot");
+}
+
+static bool has_elements(const struct rule *r, const struct audit_case *c)
+{
+	return !c->current->snapshot && (!(r->needs & NEEDS_PREVIOUS) || !c->previous->snapshot);
+}
+
+void audit_rule(
+	const struct rule *r, struct audit_case *c, struct findings *sink, struct coverage *cover)
+{
+	/* A command's subject is a checkpoint or a log; rules about the other say nothing. */
+	if (((r->needs & NEEDS_LEDGER) && !c->ledger) ||
+		(!(r->needs & NEEDS_LEDGER) && !c->current) ||
+		((r->needs & NEEDS_ORIGINAL) && !c->original))
+		return;
+	if ((r->needs & NEEDS_PREVIOUS) && !c->previous)
+		cover_not_checked(cover, r->name, r->subject, "%s", c->no_previous);
+	else if ((r->needs & NEEDS_BYTES) && !c->bytes)
+		cover_not_checked(cover, r->name, r->subject, "%s",
+			c->no_bytes ? c->no_bytes : "bytes were not read (--quick)");
+	else if ((r->needs & NEEDS_ELEMENTS) && !has_elements(r, c))
+		tell_no_elements(r, c, cover);
+	else
+		r->run(c, sink, cover);
+}
+
 void audit_run(struct audit_case *c, struct findings *sink, struct coverage *cover)
 {
-	for (size_t i = 0; rules[i]; i++) {
-		const struct rule *r = rules[i];
-		/* A command's subject is a checkpoint or a log; rules about the other say nothing. */
-		if (((r->needs & NEEDS_LEDGER) && !c->ledger) ||
-			(!(r->needs & NEEDS_LEDGER) && !c->current))
-			continue;
-		if ((r->needs & NEEDS_PREVIOUS) && !c->previous)
-			cover_not_checked(cover, r->name, r->subject, "%s", c->no_previous);
-		else if ((r->needs & NEEDS_BYTES) && !c->bytes)
-			cover_not_checked(
-				cover, r->name, r->subject, "bytes were not read (--quick)");
-		else
-			r->run(c, sink, cover);
-	}
+	for (size_t i = 0; rules[i]; i++)
+		audit_rule(rules[i], c, sink, cover);
 }
 
 void place_file(struct findings *sink, struct finding *f, struct state *s, uint32_t file)
@@ -84,7 +126,32 @@ const char *count_text(struct findings *sink, int64_t n)
 
 const char *counted_text(struct findings *sink, uint64_t n, const char *unit)
 {
-	return findings_text(sink, "%s %s%s", count_text(sink, (int64_t)n), unit, n == 1 ? "" : "s");
+	return findings_text(
+		sink, "%s %s%s", count_text(sink, (int64_t)n), unit, n == 1 ? "" : "s");
+}
+
+bool expect_parameters(
+	struct findings *sink, struct state *s, int64_t least, int64_t most, const char *who)
+{
+	int64_t n;
+
+	if (!state_int(s, FACT_PARAMETERS, &n))
+		return false;
+	if (n >= least && n <= most)
+		return true;
+	const char *expected = least == most
+				       ? count_text(sink, least)
+				       : findings_text(sink, "%s to %s", count_text(sink, least),
+						 count_text(sink, most));
+	struct finding *f = finding_add(sink, FINDING_T110,
+		"the checkpoint has %s parameters, and the %s expects %s", count_text(sink, n), who,
+		expected);
+	f->severity = SEVERITY_ERROR;
+	place_file(sink, f, s, NO_FILE);
+	f->observed = quantity_count(n);
+	f->expected = least == most ? quantity_count(least) : quantity_text(expected);
+	f->unit = "parameters";
+	return true;
 }
 
 const char *ranks_text(struct findings *sink, const int32_t *ranks, size_t count)

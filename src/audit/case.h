@@ -6,15 +6,18 @@
 #ifndef AUDIT_CASE_H
 #define AUDIT_CASE_H
 
+#include "audit/environment.h"
 #include "base/limits.h"
 #include "ledger/ledger.h"
 #include "profile/profile.h"
 #include "state/bytes.h"
 #include "state/moments.h"
 #include "state/relate.h"
+#include "state/run_file.h"
 #include "state/state.h"
 
 struct lineage;
+struct case_line;
 
 struct audit_case {
 	struct state *current;
@@ -25,10 +28,19 @@ struct audit_case {
 	struct stream_pairs streams;       /* previous against current; empty without previous */
 	struct stream_pairs older_streams; /* older against previous */
 	const struct byte_totals
-		*bytes; /* what was streamed of the current one; NULL: metadata only */
-	const struct ledger *ledger;   /* the sample log, or NULL */
+		*bytes;              /* what was streamed of the current one; NULL: metadata only */
+	const struct run_file *run;  /* what the user told, or NULL; the states know it too */
+	const struct ledger *ledger; /* the sample log, or NULL */
 	const struct lineage *lineage; /* of its training attempts; NULL without a log */
+	const struct case_line *lines; /* training, then validation where there is any */
+	size_t line_count;
 	const struct limits *limits;
+	const struct state *original; /* what the current one should be a copy of, or NULL */
+	uint64_t copied;              /* tensors that are equal in it */
+	bool compared;                /* all were compared */
+	const char *no_bytes;         /* why bytes is NULL, for coverage */
+	const struct environment
+		*environment;    /* what will resume, as far as it is known; or NULL */
 	const char *no_previous; /* why there is no previous one, for coverage */
 	const char *undecided;   /* why nothing can be said of a resume at all, or NULL */
 	const char
@@ -39,7 +51,9 @@ enum rule_needs {
 	NEEDS_ONE = 0,
 	NEEDS_PREVIOUS = 1,
 	NEEDS_BYTES = 2,
-	NEEDS_LEDGER = 4, /* a sample log, and no checkpoint */
+	NEEDS_LEDGER = 4,    /* a sample log, and no checkpoint */
+	NEEDS_ORIGINAL = 16, /* silent where no original is named */
+	NEEDS_ELEMENTS = 8,  /* beside BYTES: elements of tensors in files that are still there */
 };
 
 struct rule {
@@ -54,7 +68,12 @@ extern const struct rule *const rules[]; /* ends with NULL */
 #include "audit/rules.def"
 #undef RULE
 
-/* Run every rule whose needs are met; the others leave "not checked" with the reason. */
+/* Run a rule whose needs are met; else it leaves "not checked" with the reason, or, where it needs
+ * elements, what it saw when the snapshot was taken. */
+void audit_rule(
+	const struct rule *r, struct audit_case *c, struct findings *sink, struct coverage *cover);
+
+/* Run every rule. */
 void audit_run(struct audit_case *c, struct findings *sink, struct coverage *cover);
 
 /* Helpers that rules share. ----------------------------------------------------------------------
@@ -73,6 +92,13 @@ const char *rounded_text(struct findings *sink, double v, int digits);
 const char *count_text(struct findings *sink, int64_t n);
 const char *counted_text(struct findings *sink, uint64_t n, const char *unit);
 
+/*
+ * Hold the number of parameters against what someone expects of it ("policy", "run file"); T110 is
+ * then an error. False where the number is not known.
+ */
+bool expect_parameters(
+	struct findings *sink, struct state *s, int64_t least, int64_t most, const char *who);
+
 /* "0-3, 7" from a sorted list of ranks. */
 const char *ranks_text(struct findings *sink, const int32_t *ranks, size_t count);
 
@@ -87,6 +113,12 @@ bool optimizer_step(const struct state *s, double *out);
  * batch is saved beside it, and a later epoch is running.
  */
 bool case_new_epoch(const struct audit_case *c);
+
+/*
+ * Batches of the running epoch that are behind, by what counts them, else by the updates of the
+ * epoch. False where nothing says so.
+ */
+bool case_batches_behind(const struct state *s, double *batches);
 
 /*
  * Steps taken from the previous to the current checkpoint, never negative: where the counters

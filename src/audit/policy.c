@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "audit/policy.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -9,6 +10,7 @@
 
 #define POLICY_MEMORY ((size_t)16 << 20)
 #define WORD_MAX 64u
+#define WITH_MAX 1000 /* versions that a policy names */
 #define HINT_MAX 200u
 
 static const char *const names[] = {"quick", "full", "strict"};
@@ -296,6 +298,43 @@ static bool take_parameters(void *context, const struct ini_entry *entry)
 	return r->p->expects_parameters = true;
 }
 
+static bool no_memory(struct reading *r)
+{
+	fail(r->e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for a policy");
+	return false;
+}
+
+static bool take_env(void *context, const struct ini_entry *entry)
+{
+	struct reading *r = context;
+
+	if (entry->value.n == 0)
+		return ini_complain(r->e, entry, "env wants the prefix of a Python environment");
+	r->p->env = arena_strdup(&r->p->arena, entry->value);
+	return r->p->env || no_memory(r);
+}
+
+/* "accelerate=1.10.1 torch=2.6.0". */
+static bool take_with(void *context, const struct ini_entry *entry)
+{
+	struct reading *r = context;
+	struct slice list = entry->value;
+
+	for (struct slice word = ini_next_word(&list); word.n > 0; word = ini_next_word(&list)) {
+		struct environment one;
+		environment_init(&one);
+		bool sound = environment_tell(&one, word);
+		environment_release(&one);
+		if (!sound)
+			return ini_complain(r->e, entry, "with wants NAME=VERSION, not '%.*s'",
+				ini_shown(word), word.p);
+		const char **slot = array_push(&r->p->with, WITH_MAX);
+		if (!slot || !(*slot = arena_strdup(&r->p->arena, word)))
+			return no_memory(r);
+	}
+	return true;
+}
+
 /* The one table of sections and keys; a key that is NULL stands for a finding's code. */
 static const struct ini_key keys[] = {
 	{"policy", "base", take_base},
@@ -306,6 +345,8 @@ static const struct ini_key keys[] = {
 	{"severity", NULL, take_severity},
 	{"accept", NULL, take_accept},
 	{"expect", "parameters", take_parameters},
+	{"launch", "env", take_env},
+	{"launch", "with", take_with},
 };
 
 /* What a file starts from is never guessed. */
@@ -384,6 +425,7 @@ int policy_load(struct policy *p, const char *name_or_file, int64_t today, struc
 
 void policy_release(struct policy *p)
 {
+	array_release(&p->with);
 	arena_release(&p->arena);
 }
 
@@ -406,36 +448,15 @@ static void grade(const struct policy *p, struct findings *findings)
 	}
 }
 
-static void expect_parameters(const struct policy *p, struct verdict_case *v, struct state *s)
+static void expect(const struct policy *p, struct verdict_case *v, struct state *s)
 {
-	struct findings *sink = v->findings;
-	int64_t n;
-	const char *least = count_text(sink, p->parameters_least),
-		   *most = count_text(sink, p->parameters_most);
-
-	if (!s || !state_int(s, FACT_PARAMETERS, &n)) {
-		if (!v->unreadable)
-			v->unreadable = findings_text(sink,
-				"required but not checked: %s parameters are expected, and their number "
-				"is not known",
-				least);
+	if (s && expect_parameters(
+			 v->findings, s, p->parameters_least, p->parameters_most, "policy"))
 		return;
-	}
-	if (n >= p->parameters_least && n <= p->parameters_most)
-		return;
-	const char *expected = p->parameters_least == p->parameters_most
-				       ? least
-				       : findings_text(sink, "%s to %s", least, most);
-	struct finding *f = finding_add(sink, FINDING_T110,
-		"the checkpoint has %s parameters, and the policy expects %s", count_text(sink, n),
-		expected);
-	f->severity = SEVERITY_ERROR;
-	place_file(sink, f, s, NO_FILE);
-	f->observed = quantity_count(n);
-	f->expected = p->parameters_least == p->parameters_most
-			      ? quantity_count(p->parameters_least)
-			      : quantity_text(expected);
-	f->unit = "parameters";
+	if (!v->unreadable)
+		v->unreadable = findings_text(v->findings,
+			"required but not checked: %s parameters are expected, and their number is not known",
+			count_text(v->findings, p->parameters_least));
 }
 
 /* How a rule is wanted of this checkpoint: what could not be asked for is no lack. */
@@ -460,7 +481,7 @@ void policy_apply(const struct policy *p, struct verdict_case *v,
 
 	grade(p, v->findings);
 	if (p->expects_parameters)
-		expect_parameters(p, v, subject->state);
+		expect(p, v, subject->state);
 	for (size_t i = 0; i < RULE_COUNT; i++) {
 		enum policy_need need = need_of(p, subject, i);
 		if (need != NEED_NONE)

@@ -8,8 +8,10 @@
 #ifndef AUDIT_POLICY_H
 #define AUDIT_POLICY_H
 
+#include "audit/environment.h"
 #include "audit/verdict.h"
 #include "base/arena.h"
+#include "base/array.h"
 #include "base/error.h"
 #include "base/ini.h"
 #include "state/state.h"
@@ -51,6 +53,8 @@ struct policy {
 	struct policy_acceptance accepted[FINDING_COUNT];
 	bool expects_parameters;
 	int64_t parameters_least, parameters_most;
+	const char *env;          /* prefix of the Python that will resume, or NULL */
+	ARRAY(const char *) with; /* "accelerate=1.10.1": versions that will resume */
 };
 
 /*

@@ -51,7 +51,7 @@ static void run_moments(struct audit_case *c, struct findings *sink, struct cove
 const struct rule rule_moments = {
 	.name = "moments",
 	.subject = "Adam's moments against each other",
-	.needs = NEEDS_BYTES,
+	.needs = NEEDS_BYTES | NEEDS_ELEMENTS,
 	.run = run_moments,
 };
 
@@ -87,6 +87,6 @@ static void run_moments_continue(
 const struct rule rule_moments_continue = {
 	.name = "moments-continue",
 	.subject = "Adam's second moments since the previous checkpoint",
-	.needs = NEEDS_PREVIOUS | NEEDS_BYTES,
+	.needs = NEEDS_PREVIOUS | NEEDS_BYTES | NEEDS_ELEMENTS,
 	.run = run_moments_continue,
 };

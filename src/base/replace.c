@@ -17,7 +17,7 @@ static int create_beside(int folder, char *name, size_t size, struct error *e)
 	for (unsigned i = 0; i < ATTEMPTS; i++) {
 		snprintf(name, size, ".reprise-%ld-%u.tmp", (long)getpid(), i);
 		int fd = openat(
-			folder, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
+			folder, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
 		if (fd >= 0)
 			return fd;
 		if (errno != EEXIST)
@@ -36,49 +36,129 @@ static int write_whole(int fd, struct slice text, struct error *e)
 			return fail_os(e, errno, "it cannot be written");
 		text = (struct slice){text.p + n, text.n - (size_t)n};
 	}
-	return fsync(fd) < 0 ? fail_os(e, errno, "it cannot be brought to the disk") : RP_OK;
+	return RP_OK;
 }
 
-static int replace_in(int folder, const char *name, struct slice text, struct error *e)
+static int open_in_folder(struct replacement *r, struct error *e)
 {
 	struct stat st;
-	char temporary[64];
 
-	if (fstatat(folder, name, &st, 0) == 0 && !S_ISREG(st.st_mode))
-		return fail(e, RP_E_IO, ERROR_NO_OFFSET, "it is there and no regular file");
-	int fd = create_beside(folder, temporary, sizeof temporary, e);
-	if (fd < 0)
-		return fd;
-	int status = write_whole(fd, text, e);
-	if (close(fd) < 0 && status == RP_OK)
-		status = fail_os(e, errno, "it cannot be written");
-	if (status == RP_OK && renameat(folder, temporary, folder, name) < 0)
-		status = fail_os(e, errno, "it cannot be given its name");
-	if (status < 0)
-		unlinkat(folder, temporary, 0);
-	else
-		fsync(folder); /* the name too; where the file system cannot do that, the file is
-				  there all the same */
-	return status;
+	if (fstatat(r->folder, r->name, &st, r->keep ? AT_SYMLINK_NOFOLLOW : 0) == 0) {
+		if (r->keep)
+			return fail_os(e, EEXIST, "it is left as it is");
+		if (!S_ISREG(st.st_mode))
+			return fail(e, RP_E_IO, ERROR_NO_OFFSET, "it is there and no regular file");
+	}
+	r->fd = create_beside(r->folder, r->temporary, sizeof r->temporary, e);
+	return r->fd < 0 ? r->fd : RP_OK;
 }
 
-int file_replace(const char *path, struct slice text, struct error *e)
+static int open_beside(struct replacement *r, const char *path, struct error *e)
 {
 	const char *slash = strrchr(path, '/');
-	const char *name = slash ? slash + 1 : path;
 	char *parent = slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : NULL;
 
-	if (*name == '\0' || strcmp(name, ".") == 0 || strcmp(name, "..") == 0) {
+	r->folder = r->fd = -1;
+	r->name = slash ? slash + 1 : path;
+	if (*r->name == '\0' || strcmp(r->name, ".") == 0 || strcmp(r->name, "..") == 0) {
 		free(parent);
 		return fail(e, RP_E_ARGUMENT, ERROR_NO_OFFSET, "it names no file");
 	}
 	if (slash && !parent)
 		return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for its path");
-	int folder = open(parent ? parent : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	int status = folder < 0 ? fail_os(e, errno, "its folder cannot be opened")
-				: replace_in(folder, name, text, e);
-	if (folder >= 0)
-		close(folder);
+	r->folder = open(parent ? parent : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int status = r->folder < 0 ? fail_os(e, errno, "its folder cannot be opened")
+				   : open_in_folder(r, e);
 	free(parent);
+	if (status < 0 && r->folder >= 0)
+		close(r->folder);
+	if (status < 0)
+		r->folder = r->fd = -1;
 	return status;
+}
+
+int replacement_open(struct replacement *r, const char *path, struct error *e)
+{
+	*r = (struct replacement){0};
+	return open_beside(r, path, e);
+}
+
+static void close_both(struct replacement *r)
+{
+	if (r->fd >= 0)
+		close(r->fd);
+	if (r->folder >= 0)
+		close(r->folder);
+	r->folder = r->fd = -1;
+}
+
+/*
+ * Give the temporary file its name where nothing has that name. Not every file system can do it in
+ * one call; a second name for the file does it too, since that fails where there is one.
+ */
+static int name_new(int folder, const char *temporary, const char *name)
+{
+	if (renameat2(folder, temporary, folder, name, RENAME_NOREPLACE) == 0)
+		return 0;
+	if (errno == EEXIST || linkat(folder, temporary, folder, name, 0) < 0)
+		return -1;
+	unlinkat(folder, temporary, 0);
+	return 0;
+}
+
+static int take_name(const struct replacement *r)
+{
+	return r->keep ? name_new(r->folder, r->temporary, r->name)
+		       : renameat(r->folder, r->temporary, r->folder, r->name);
+}
+
+int replacement_commit(struct replacement *r, struct error *e)
+{
+	int status =
+		fsync(r->fd) < 0 ? fail_os(e, errno, "it cannot be brought to the disk") : RP_OK;
+
+	if (close(r->fd) < 0 && status == RP_OK)
+		status = fail_os(e, errno, "it cannot be written");
+	r->fd = -1;
+	if (status == RP_OK && take_name(r) < 0)
+		status = fail_os(e, errno,
+			errno == EEXIST ? "it is left as it is" : "it cannot be given its name");
+	if (status < 0)
+		unlinkat(r->folder, r->temporary, 0);
+	else
+		fsync(r->folder); /* the name too; where the file system cannot do that, the file is
+				     there all the same */
+	close_both(r);
+	return status;
+}
+
+void replacement_abandon(struct replacement *r)
+{
+	if (r->fd >= 0)
+		unlinkat(r->folder, r->temporary, 0);
+	close_both(r);
+}
+
+static int write_file(const char *path, struct slice text, bool keep, struct error *e)
+{
+	struct replacement r = {.keep = keep};
+	int status = open_beside(&r, path, e);
+
+	if (status < 0)
+		return status;
+	status = write_whole(r.fd, text, e);
+	if (status == RP_OK)
+		return replacement_commit(&r, e);
+	replacement_abandon(&r);
+	return status;
+}
+
+int file_replace(const char *path, struct slice text, struct error *e)
+{
+	return write_file(path, text, false, e);
+}
+
+int file_create(const char *path, struct slice text, struct error *e)
+{
+	return write_file(path, text, true, e);
 }

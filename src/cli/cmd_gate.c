@@ -61,13 +61,20 @@ static bool write_report(const struct options *o, const struct report *r)
 	return e.status == RP_OK;
 }
 
-/* The path of what passed, or NULL where it cannot stand on one line. */
-static const char *judged_path(const struct report *r)
+/* The path of what passed, or NULL where there is none that a launch could resume from. */
+static const char *judged_path(const struct report *r, struct error *e)
 {
-	for (size_t i = 0; i < r->inputs.count; i++)
-		if (strcmp(r->inputs.items[i].role, "checkpoint") == 0)
-			return strchr(r->inputs.items[i].path, '\n') ? NULL
-								     : r->inputs.items[i].path;
+	for (size_t i = 0; i < r->inputs.count; i++) {
+		const struct report_input *input = &r->inputs.items[i];
+		if (strcmp(input->role, "checkpoint") != 0)
+			continue;
+		if (!strchr(input->path, '\n'))
+			return input->path;
+		fail(e, RP_E_UNSUPPORTED, ERROR_NO_OFFSET,
+			"--print-path: a newline is in the checkpoint's path");
+	}
+	fail(e, RP_E_UNSUPPORTED, ERROR_NO_OFFSET,
+		"--print-path: a snapshot was judged, and no launch can resume from it");
 	return NULL;
 }
 
@@ -79,12 +86,9 @@ static int print_path(const struct options *o, const struct report *r, const str
 
 	if (status == EXIT_STATUS_FINE) {
 		struct error e = ERROR_INIT;
-		const char *path = judged_path(r);
-		if (!path) {
-			fail(&e, RP_E_UNSUPPORTED, ERROR_NO_OFFSET,
-				"--print-path: a newline is in the checkpoint's path");
+		const char *path = judged_path(r, &e);
+		if (!path)
 			return answer_error(o, o->operands[0], &e);
-		}
 		answer_init(&out, o);
 		strbuf_printf(&out, "%s\n", path);
 		status = answer_write(&out, status);

@@ -3,6 +3,7 @@
 #include "cli/options.h"
 
 #include <getopt.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -37,7 +38,11 @@
 	"  I108 = we prune half-written saves by hand; until 2027-01-31\n"                                      \
 	"  [expect]\n"                                                                                          \
 	"  # a number or a range, else T110 is an error\n"                                                      \
-	"  parameters = 103900000\n"
+	"  parameters = 103900000\n"                                                                            \
+	"  [launch]\n"                                                                                          \
+	"  # what will resume, for known defects; --env and --with go before it\n"                              \
+	"  env = /opt/train\n"                                                                                  \
+	"  with = accelerate=1.10.1 torch=2.6.0\n"
 
 const struct command commands[COMMAND_COUNT] = {
 #define COMMAND(name, operands, summary, details, run) {#name, operands, summary, details, run},
@@ -50,12 +55,26 @@ const struct command commands[COMMAND_COUNT] = {
 #define OF(command) (1u << COMMAND_##command)
 #define OF_ALL ((1u << COMMAND_COUNT) - 1)
 #define OF_CHOOSING (OF(verify) | OF(gate))
-#define OF_JUDGING (OF(verify) | OF(compare))
+#define OF_LOGS (OF(audit))
+#define OF_TAKING (OF(verify) | OF(gate) | OF(snapshot) | OF(init))
+#define OF_JUDGING (OF(verify) | OF(compare) | OF(snapshot))
 #define OF_READING (OF_ALL & ~OF(explain))
 
 static bool take_against(struct options *o, const char *value)
 {
 	o->verify.against = value;
+	return *value != '\0';
+}
+
+static bool take_snapshot(struct options *o, const char *value)
+{
+	o->verify.snapshot = value;
+	return *value != '\0';
+}
+
+static bool take_run(struct options *o, const char *value)
+{
+	o->verify.run = value;
 	return *value != '\0';
 }
 
@@ -100,6 +119,24 @@ static bool take_limit(struct options *o, const char *value)
 	       limits_set(&o->verify.limits, (struct slice){value, (size_t)(equals - value)}, n);
 }
 
+static bool take_env(struct options *o, const char *value)
+{
+	o->verify.env = value;
+	return *value != '\0';
+}
+
+static bool take_with(struct options *o, const char *value)
+{
+	struct environment one;
+
+	environment_init(&one);
+	bool sound = o->verify.with_count < WITH_MAX && environment_tell(&one, slice_of(value));
+	environment_release(&one);
+	if (sound)
+		o->with[o->verify.with_count++] = value;
+	return sound;
+}
+
 static bool take_policy(struct options *o, const char *value)
 {
 	o->policy = value;
@@ -112,10 +149,58 @@ static bool take_report(struct options *o, const char *value)
 	return *value != '\0';
 }
 
+static bool take_output(struct options *o, const char *value)
+{
+	o->output = value;
+	return *value != '\0';
+}
+
+static bool take_force(struct options *o, const char *value)
+{
+	(void)value;
+	return o->force = true;
+}
+
 static bool take_print_path(struct options *o, const char *value)
 {
 	(void)value;
 	return o->print_path = true;
+}
+
+/* ATTEMPT:STEP */
+static bool take_resume(struct options *o, const char *value)
+{
+	const char *colon = strchr(value, ':');
+	struct lineage_told told;
+
+	if (!colon || o->told_count == TOLD_MAX ||
+		!text_parse_i64((struct slice){value, (size_t)(colon - value)}, 0, INT64_MAX,
+			&told.attempt) ||
+		!text_parse_i64(slice_of(colon + 1), 0, INT64_MAX, &told.step))
+		return false;
+	o->told[o->told_count++] = told;
+	return true;
+}
+
+static bool take_max_memory(struct options *o, const char *value)
+{
+	static const char suffixes[] = "KMGT";
+	size_t n = strlen(value);
+	const char *suffix = n > 1 ? strchr(suffixes, value[n - 1]) : NULL;
+	unsigned shift = suffix ? 10 * (unsigned)(suffix - suffixes + 1) : 0;
+	uint64_t bytes;
+
+	if (!text_parse_u64((struct slice){value, n - (suffix != NULL)}, UINT64_MAX >> shift, &bytes) ||
+		bytes == 0)
+		return false;
+	o->verify.limits.memory = bytes << shift;
+	return true;
+}
+
+static bool take_defects(struct options *o, const char *value)
+{
+	(void)value;
+	return o->defects = true;
 }
 
 static bool take_format(struct options *o, const char *value)
@@ -164,24 +249,47 @@ static bool take_version(struct options *o, const char *value)
 const struct option_row option_rows[] = {
 	{"against", 0, false, "PREV", OF_CHOOSING,
 		"the earlier checkpoint that CKPT should continue", take_against, "a path"},
-	{"step", 0, false, "N", OF_CHOOSING, "judge the checkpoint of step N of a root", take_step,
+	{"snapshot", 0, false, "ORIGINAL", OF_CHOOSING,
+		"the snapshot (or checkpoint) that CKPT should be a copy of", take_snapshot,
+		"a path"},
+	{"step", 0, false, "N", OF_TAKING, "judge the checkpoint of step N of a root", take_step,
 		"a step: 0, 1, 2, ..."},
+	{"run", 0, false, "FILE", OF_CHOOSING | OF(compare) | OF(show),
+		"what is known of the run; else the nearest reprise.run, if any", take_run,
+		"a file"},
 	{"quick", 0, false, NULL, OF_JUDGING, "metadata only: read no tensor's bytes", take_quick,
 		NULL},
 	{"settle", 0, false, "SECONDS", OF_CHOOSING,
 		"unfinished and younger is \"not ready\", older is damaged (600)", take_settle,
 		"seconds, up to a year"},
-	{"threads", 'j', false, "N", OF_JUDGING | OF(gate),
+	{"output", 'o', false, "FILE", OF(snapshot) | OF(init),
+		"the file to write, all of it or nothing", take_output, "a file"},
+	{"threads", 'j', false, "N", OF_JUDGING | OF(gate) | OF_LOGS,
 		"reading threads (one per core); never changes the output", take_threads,
 		"a number from 1 to 1024"},
+	{"resume", 0, true, "ATTEMPT:STEP", OF_LOGS,
+		"ATTEMPT resumed from the checkpoint of STEP, where the log does not say it",
+		take_resume, "ATTEMPT:STEP, two whole numbers, at most 64 times"},
+	{"max-memory", 0, false, "BYTES", OF_LOGS,
+		"memory to use (1G); less takes longer and finds the same", take_max_memory,
+		"bytes, such as 500M or 2G"},
+	{"env", 0, false, "PREFIX", OF_CHOOSING,
+		"the Python environment that will resume ($VIRTUAL_ENV, $CONDA_PREFIX)", take_env,
+		"a folder"},
+	{"with", 0, true, "NAME=VERSION", OF_CHOOSING,
+		"a package that will resume: accelerate=1.10.1", take_with, "NAME=VERSION"},
 	{"policy", 0, false, "POLICY", OF(gate),
 		"quick, full (default), strict, or a file that says what to ask for", take_policy,
 		"quick, full, strict or a file"},
 	{"report", 0, false, "FILE", OF(gate),
 		"write the whole report to FILE as JSON, all of it or nothing", take_report,
 		"a file"},
+	{"force", 0, false, NULL, OF(init), "replace a file that is there", take_force, NULL},
 	{"print-path", 0, false, NULL, OF(gate),
 		"what passes: its path alone on stdout, the line on stderr", take_print_path, NULL},
+	{"defects", 0, false, NULL, OF(explain),
+		"list the known defects of frameworks, with versions and sources", take_defects,
+		NULL},
 	{"limit", 0, true, "NAME=VALUE", OF_READING,
 		"bound what a file can make us do; see the names below", take_limit, "NAME=VALUE"},
 	{"format", 0, false, "FORMAT", OF_ALL, "text (default) or json (schema reprise/1)",
@@ -462,6 +570,19 @@ static void fill_getopt(struct option *longs, char *shorts)
 	*shorts = '\0';
 }
 
+/* The environment that a shell has activated, or NULL. */
+static const char *active_environment(void)
+{
+	static const char *const names[] = {"VIRTUAL_ENV", "CONDA_PREFIX"};
+
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+		const char *prefix = getenv(names[i]);
+		if (prefix && *prefix != '\0')
+			return prefix;
+	}
+	return NULL;
+}
+
 bool options_parse(
 	struct options *o, int argc, char **argv, const char **operands, struct strbuf *complaint)
 {
@@ -472,6 +593,8 @@ bool options_parse(
 	int c;
 
 	*o = (struct options){.operands = operands, .verify = verify_defaults()};
+	o->verify.env_default = active_environment();
+	o->verify.with = o->with;
 	fill_getopt(longs, shorts);
 	opterr = 0;
 	optind = 0;

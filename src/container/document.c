@@ -33,6 +33,8 @@ static const struct {
 } known_formats[] = {
 	{0, {"PYTORCH1", 8}, "a PyTorch preview archive, which torch.load does not read either"},
 	{257, {"ustar", 5}, "a tar archive (torch.save before 0.1.10 wrote such files)"},
+	{0, {"reprise snapshot\n", 17},
+		"a snapshot, which show, verify and compare take, and h5dump"},
 	{0, {"\x89HDF\r\n\x1a\n", 8}, "an HDF5 file"},
 	{0, {"\x93NUMPY", 6}, "a NumPy array file (.npy)"},
 	{0, {"GGUF", 4}, "a GGUF model file"},

@@ -10,10 +10,13 @@
 #include "base/source.h"
 #include "base/text.h"
 #include "profile/profile.h"
+#include "state/snapshot.h"
 
 #define POINTER_BYTES 4096u
 #define CANDIDATES_MAX 1000000u
-#define SURE_BITS 10u /* a framework's own file names, not just an extension */
+#define HEAD_BYTES 64u
+#define HISTORY ".reprise" /* the folder of snapshots beside the checkpoints of a line */
+#define SURE_BITS 10u      /* a framework's own file names, not just an extension */
 
 /* Words in front of a number, the nearest first. Words that are not listed leave the number
  * unnamed. */
@@ -201,6 +204,20 @@ const char *candidate_member(const struct candidate *c, const struct listed *fil
 	return skip ? file->path + skip + 1 : file->path;
 }
 
+/* Whether a file is a snapshot: its first bytes tell. */
+static bool is_snapshot(const struct listing *l, const struct listed *file)
+{
+	char head[HEAD_BYTES];
+	struct source s;
+	size_t n = 0;
+
+	if (!file->regular || source_open(&s, l->dirfd, file->path, NULL) < 0)
+		return false;
+	int status = source_read_some(&s, 0, head, sizeof head, &n, NULL);
+	source_close(&s);
+	return status == RP_OK && snapshot_begins((struct slice){head, n});
+}
+
 static struct candidate *add(struct candidates *c, const struct listing *l, const char *name,
 	uint32_t dir, const uint32_t *files, size_t count)
 {
@@ -232,6 +249,7 @@ static struct candidate *add(struct candidates *c, const struct listing *l, cons
 			  slice_ends(text, SLICE(".incomplete")) ||
 			  slice_ends(text, SLICE("-tmp")) || slice_ends(text, SLICE(".part"));
 	profile_bits(added, l, &added->profile);
+	c->checkpoints = c->checkpoints || added->profile;
 	return added;
 }
 
@@ -521,7 +539,9 @@ static bool name_paths(struct candidates *c, const struct listing *l)
 		} else {
 			k->path = arena_printf(&c->arena, "%s%s%s%s%s", l->root, slash, dir->path,
 				*dir->path ? "/" : "", k->name);
-			k->folder = dir->path;
+			/* A history is of the line beside which it lies. */
+			bool history = k->snapshot && strcmp(dir->name, HISTORY) == 0;
+			k->folder = history ? l->dirs.items[dir->parent].path : dir->path;
 		}
 		if (!k->path)
 			return false;
@@ -542,7 +562,8 @@ static bool find_self(struct candidates *c, const struct listing *l, uint32_t *f
 	self->path = l->root;
 	self->is_dir = !l->single;
 	self->folder = "";
-	if (self->profile)
+	self->snapshot = l->single && is_snapshot(l, &l->files.items[0]);
+	if (self->profile || self->snapshot)
 		return true;
 	c->list.count--;
 	return false;
@@ -569,6 +590,23 @@ static bool is_checkpoint(const struct listing *l, uint32_t *files)
 		parent = parent ||
 			 (l->dirs.items[d].parent == 0 && step_in_name(l->dirs.items[d].name) >= 0);
 	return bits >= SURE_BITS || (bits > 0 && !parent);
+}
+
+/* Snapshots among the checkpoints of a root: by their extension, then by their first bytes. Those
+ * in a checkpoint's folder are that folder's own affair. */
+static bool add_snapshots(struct candidates *c, const struct listing *l, const bool *inside)
+{
+	for (uint32_t i = 0; i < l->files.count; i++) {
+		const struct listed *file = &l->files.items[i];
+		if (!slice_ends(slice_of(file->name), SLICE(SNAPSHOT_EXTENSION)) ||
+			(file->dir > 0 && inside[file->dir]) || !is_snapshot(l, file))
+			continue;
+		struct candidate *added = add(c, l, file->name, file->dir, &i, 1);
+		if (!added)
+			return false;
+		added->snapshot = true;
+	}
+	return true;
 }
 
 /* A root: every folder that some profile knows or that has a step's name, outermost first. */
@@ -609,7 +647,7 @@ static bool find_below(struct candidates *c, const struct listing *l, uint32_t *
 		else
 			c->list.count--;
 	}
-	return inside != NULL;
+	return inside && add_snapshots(c, l, inside);
 }
 
 int candidates_find(struct candidates *c, const struct listing *l, struct error *e)

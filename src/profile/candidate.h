@@ -27,6 +27,7 @@ struct candidate {
 	int64_t place;    /* place in its series, from an epoch or a date in the name, or -1 */
 	int64_t mtime_ns; /* newest of its files */
 	uint64_t bytes;
+	bool snapshot; /* the file is a snapshot of a checkpoint that need not be there any more */
 	bool leftover; /* its own name says that a save did not finish: "tmp-checkpoint-40" */
 };
 
@@ -39,7 +40,8 @@ struct candidates {
 	struct arena arena;
 	ARRAY(struct candidate) list; /* by step, then by name */
 	ARRAY(struct pointer) pointers;
-	bool root; /* the path holds checkpoints rather than being one */
+	bool checkpoints; /* there are some that are no snapshots */
+	bool root;        /* the path holds checkpoints rather than being one */
 };
 
 /* Find the checkpoints of a listing. RP_E_NOT_FOUND where there is none, with a word on what was

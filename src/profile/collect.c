@@ -11,6 +11,7 @@
 #define ROWS_MAX ((size_t)1 << 28)
 #define WALK_DEPTH 64
 #define CONFIG_MAX 4000u
+#define MODULE_NAME_MAX 2000u   /* bytes of a parameter's name */
 #define SHAPE_MAX_BYTES 824016u /* the largest generator state: torch CUDA up to 1.1 */
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
 
@@ -113,30 +114,36 @@ static uint32_t storage_row(struct collector *c, struct storage *storage)
 	return *row;
 }
 
+/* Sizes or strides in the state's arena; NULL without memory, and where there are none. */
+static const int64_t *copy_sizes(struct collector *c, const int64_t *sizes, unsigned n)
+{
+	int64_t *copy = n ? arena_array(&c->state->arena, n, sizeof *copy) : NULL;
+
+	if (copy)
+		memcpy(copy, sizes, n * sizeof *copy);
+	return copy;
+}
+
 uint32_t collect_tensor(
 	struct collector *c, const char *name, enum tensor_role role, const struct tensor *t)
 {
 	struct state_tensor *row = array_push(&c->state->tensors, ROWS_MAX);
-	int64_t *shape = t->ndim ? arena_array(&c->state->arena, t->ndim, sizeof *shape) : NULL;
+	bool contiguous = tensor_is_contiguous(t), lazy = t->negative || t->conjugate;
+	const int64_t *shape = copy_sizes(c, t->shape, t->ndim);
+	const int64_t *stride = contiguous ? NULL : copy_sizes(c, t->stride, t->ndim);
 
-	if (!row || (t->ndim && !shape)) {
+	if (!row || (t->ndim && !shape) || (!contiguous && !stride)) {
 		c->state->no_memory = true;
 		return NO_FILE;
 	}
-	if (t->ndim)
-		memcpy(shape, t->shape, t->ndim * sizeof *shape);
 	uint32_t storage = t->storage ? storage_row(c, t->storage) : NO_FILE;
 	if (t->storage && role == TENSOR_WEIGHT)
 		c->state->on_cuda |= slice_starts(t->storage->device, SLICE("cuda"));
-	if (storage != NO_FILE) {
-		struct state_storage *of = &c->state->storages.items[storage];
-		bool fresh = of->dtype == DTYPE_UNKNOWN && t->storage->users <= 1;
-		of->dtype = fresh || of->dtype == t->dtype ? t->dtype : DTYPE_UNKNOWN;
-	}
 	/* storage_row() may have moved nothing of `row`: it grows another table. */
 	*row = (struct state_tensor){
 		.name = state_text(c->state, slice_of(name)),
 		.shape = shape,
+		.stride = stride,
 		.file = c->file,
 		.storage = storage,
 		.first = t->first,
@@ -145,8 +152,9 @@ uint32_t collect_tensor(
 		.ndim = t->ndim,
 		.dtype = t->dtype,
 		.role = (uint8_t)role,
-		.whole = t->storage && t->first == 0 && tensor_is_contiguous(t) &&
+		.whole = t->storage && t->first == 0 && contiguous && !lazy &&
 			 t->numel * dtype_size(t->dtype) == t->storage->length,
+		.lazy = lazy,
 	};
 	return (uint32_t)(c->state->tensors.count - 1);
 }
@@ -656,12 +664,76 @@ bool collect_weights(struct collector *c, struct val v, enum tensor_role role)
 		size_t mark = collect_enter(c, key);
 		struct slice name = val_slice(key);
 		bool buffer = role == TENSOR_WEIGHT && is_buffer(name, part.tensor);
+		/* torch.optim.swa_utils.AveragedModel counts its updates beside its weights. */
+		if (role == TENSOR_EMA && slice_is(name, "n_averaged"))
+			collect_fact(c, FACT_EMA_UPDATES, NO_GROUP, part);
 		const char *copy = state_text(c->state, name);
 		collect_tensor(c, copy, buffer ? TENSOR_BUFFER : role, part.tensor);
 		collect_leave(c, mark);
 		tensors++;
 	}
 	return tensors > 0;
+}
+
+/* The names of a module's own tensors and modules, in its attributes. */
+static void take_module(struct collector *c, struct val v, enum tensor_role role,
+	struct strbuf *name, unsigned depth)
+{
+	static const char *const own[] = {"_parameters", "_buffers"};
+	struct val key;
+	size_t start = name->n;
+
+	for (size_t k = 0; k < COUNT(own); k++) {
+		struct val list = val_get(v, own[k]);
+		size_t outer = collect_enter_name(c, own[k]);
+		for (uint64_t i = 0; i < val_count(list) && c->budget > 0; i++) {
+			struct val part = val_part(list, i, &key);
+			c->budget--;
+			if (key.kind != VAL_TEXT || part.kind != VAL_TENSOR)
+				continue;
+			size_t mark = collect_enter(c, key);
+			strbuf_add_slice(name, val_slice(key));
+			bool buffer = role == TENSOR_WEIGHT &&
+				      (k == 1 || is_buffer(strbuf_slice(name), part.tensor));
+			collect_tensor(
+				c, strbuf_text(name), buffer ? TENSOR_BUFFER : role, part.tensor);
+			strbuf_truncate(name, start);
+			collect_leave(c, mark);
+		}
+		collect_leave(c, outer);
+	}
+	struct val modules = val_get(v, "_modules");
+	size_t outer = collect_enter_name(c, "_modules");
+	for (uint64_t i = 0; depth < WALK_DEPTH && i < val_count(modules) && c->budget > 0; i++) {
+		struct val part = val_part(modules, i, &key);
+		c->budget--;
+		if (key.kind != VAL_TEXT || part.kind != VAL_OBJECT)
+			continue;
+		size_t mark = collect_enter(c, key);
+		strbuf_add_slice(name, val_slice(key));
+		strbuf_add_char(name, '.');
+		take_module(c, part, role, name, depth + 1);
+		strbuf_truncate(name, start);
+		collect_leave(c, mark);
+	}
+	collect_leave(c, outer);
+}
+
+/*
+ * A module that was saved whole: its parameters under the names that its state_dict() would give
+ * them. Source: torch/nn/modules/module.py, __setstate__ and named_parameters.
+ */
+static bool collect_module(struct collector *c, struct val v, enum tensor_role role)
+{
+	struct strbuf name;
+
+	if (v.kind != VAL_OBJECT || val_get(v, "_parameters").kind == VAL_ABSENT ||
+		val_get(v, "_modules").kind == VAL_ABSENT)
+		return false;
+	strbuf_init(&name, MODULE_NAME_MAX);
+	take_module(c, v, role, &name, 0);
+	strbuf_release(&name);
+	return true;
 }
 
 /* Whether a dict looks like a module's state_dict: text keys, tensors, and names that have dots. */
@@ -1042,7 +1114,8 @@ static bool take_whole(struct collector *c, struct val v, const struct place_abo
 		collect_tensor(c, strbuf_text(&c->path), TENSOR_OTHER, v.tensor);
 		return true;
 	}
-	return is_weights(v) && collect_weights(c, v, at->ema ? TENSOR_EMA : TENSOR_WEIGHT);
+	enum tensor_role role = at->ema ? TENSOR_EMA : TENSOR_WEIGHT;
+	return collect_module(c, v, role) || (is_weights(v) && collect_weights(c, v, role));
 }
 
 static void walk(struct collector *c, struct val v, const struct place_above *up)

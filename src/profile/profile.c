@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "profile/collect.h"
+#include "state/snapshot.h"
 
 #define ROWS_MAX ((size_t)1 << 28)
 #define WALK_BUDGET 20000000u
@@ -113,11 +114,31 @@ static void read_file(struct collector *c, const struct listing *l, const struct
 	document_close(&doc);
 }
 
+/* The state from a snapshot: its profile is known by name. */
+static int load_snapshot(struct state *s, const struct candidate *candidate,
+	const struct listing *l, const struct limits *limits, struct findings *sink,
+	struct error *e)
+{
+	int status = snapshot_read(s, l->dirfd, l->files.items[candidate->files[0]].path,
+		candidate->path, limits, sink, e);
+
+	for (size_t i = 0; status == RP_OK && profiles[i] && !s->profile; i++)
+		if (strcmp(profiles[i]->name, s->kind) == 0)
+			s->profile = profiles[i];
+	if (status == RP_OK && !s->profile)
+		return fail(e, RP_E_UNSUPPORTED, ERROR_NO_OFFSET,
+			"it was taken of a checkpoint of %.60s, which this reprise does not know",
+			s->kind);
+	return status;
+}
+
 int checkpoint_load(struct state *s, const struct candidate *candidate, const struct listing *l,
 	const struct limits *limits, struct findings *sink, struct error *e)
 {
 	const struct profile *profile = candidate->profile;
 
+	if (candidate->snapshot)
+		return load_snapshot(s, candidate, l, limits, sink, e);
 	if (!profile)
 		return fail(e, RP_E_NOT_FOUND, ERROR_NO_OFFSET,
 			"no file of a format that reprise reads");

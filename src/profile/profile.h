@@ -35,8 +35,9 @@ struct part {
 };
 
 struct profile {
-	const char *name;  /* "transformers" */
-	const char *title; /* "Transformers Trainer" */
+	const char *name;    /* "transformers" */
+	const char *title;   /* "Transformers Trainer" */
+	const char *package; /* the Python package whose version a checkpoint gives, or NULL */
 	/* How surely the named files are a checkpoint of this framework; 0: they are not. */
 	unsigned (*recognise)(const struct candidate *c, const struct listing *l);
 	/*

@@ -222,6 +222,7 @@ static const struct part parts[] = {
 const struct profile profile_accelerate = {
 	.name = "accelerate",
 	.title = "Accelerate",
+	.package = "accelerate",
 	.recognise = recognise,
 	.classify = classify,
 	.read = read_part,

@@ -136,24 +136,10 @@ static void derive_lengths(struct collector *c, struct val fit, struct val batch
 		derive(c, FACT_ACCUMULATION, batch / step);
 }
 
-/* "2.4.1" against a release; false where the version is not known. */
-static bool version_below(const struct state *s, uint64_t major, uint64_t minor)
-{
-	const char *text = state_fact_text(s, FACT_FRAMEWORK_VERSION);
-	char *end;
-
-	if (!text || *text < '0' || *text > '9')
-		return false;
-	uint64_t first = strtoull(text, &end, 10);
-	uint64_t second = *end == '.' ? strtoull(end + 1, NULL, 10) : 0;
-	return first < major || (first == major && second < minor);
-}
-
 static void read_fit_loop(struct collector *c, struct val fit)
 {
 	struct val batches = val_get(fit, "epoch_loop.batch_progress");
 	int64_t processed = progress_count(batches, "current", "processed");
-	int64_t completed = progress_count(batches, "current", "completed");
 	int64_t last = 0;
 
 	size_t mark = collect_enter_name(c, "epoch_loop.batch_progress");
@@ -166,21 +152,13 @@ static void read_fit_loop(struct collector *c, struct val fit)
 	 * batch ends. */
 	take(c, val_get(batches, "current"), processed >= 0 ? "processed" : "completed",
 		FACT_BATCH_IN_EPOCH);
-	if (processed >= 0 && completed == processed - 1 && !last &&
-		version_below(c->state, 2, 5)) {
-		struct finding *f = finding_add(c->sink, FINDING_T108,
-			"the batch counter was saved before it was advanced: %lld completed of %lld processed",
-			(long long)completed, (long long)processed);
-		f->severity = SEVERITY_INFO;
-		f->place.file = findings_text(c->sink, "%s", state_whole_path(c->state, c->file));
-		collect_enter_name(c, "completed");
-		f->place.path = findings_escaped(c->sink, strbuf_slice(&c->path));
-		f->observed = quantity_count(completed);
-		f->expected = quantity_count(processed);
-		f->unit = "batches";
-		f->meaning =
-			"releases before 2.5 go on from the smaller count, so the epoch ends one batch later";
-	}
+	take(c, val_get(batches, "current"), "completed", FACT_BATCHES_COMPLETED);
+	collect_leave(c, mark);
+
+	mark = collect_enter_name(c, "epoch_loop.val_loop.batch_progress");
+	collect_enter_name(c, "total");
+	take(c, val_dig(fit, "epoch_loop.val_loop.batch_progress", "total", NULL), "ready",
+		FACT_VALIDATION_BATCHES);
 	collect_leave(c, mark);
 
 	struct val loader = val_dig(fit, "state_dict", "combined_loader", NULL);
@@ -262,6 +240,7 @@ static const char *const streams[] = {"python", "numpy", "torch cpu", NULL};
 const struct profile profile_lightning = {
 	.name = "lightning",
 	.title = "Lightning",
+	.package = "lightning",
 	.recognise = recognise,
 	.recognise_tree = recognise_tree,
 	.classify = classify,

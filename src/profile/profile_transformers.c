@@ -213,6 +213,7 @@ static const struct part parts[] = {
 const struct profile profile_transformers = {
 	.name = "transformers",
 	.title = "Transformers Trainer",
+	.package = "transformers",
 	.recognise = recognise,
 	.classify = classify,
 	.read = read_part,

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 #include "report/explain.h"
 
+#include <ctype.h>
 #include <string.h>
 #include <strings.h>
 
+#include "audit/defects.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "report/page.h"
 
 #define NEEDS_MAX 200u
+#define MANUAL_TEXT_MAX 4096u
 #define MANUAL_LINE 74 /* columns of a line of the page's source */
 
 /* What a letter of a code stands for. */
@@ -244,6 +247,96 @@ int explain_words(const char *const *words, size_t count, bool json, const struc
 	return EXIT_STATUS_FINE;
 }
 
+/* Known defects -------------------------------------------------------------------------------- */
+
+/* The code of the finding, or why there is none. */
+static const char *defect_code(const struct defect *d)
+{
+	return d->kind == DEFECT_UNSEEN ? NULL : finding_rows[d->code].code;
+}
+
+/* "resumed by accelerate>=1.7,<1.15; transformers<5". */
+static void add_versions(struct strbuf *b, const struct defect *d)
+{
+	if (*d->saved)
+		strbuf_printf(b, "saved by %s", d->saved);
+	if (*d->saved && *d->resumed)
+		strbuf_add_text(b, ", ");
+	if (*d->resumed)
+		strbuf_printf(b, "resumed by %s", d->resumed);
+	if (!*d->saved && !*d->resumed)
+		strbuf_add_text(b, "all versions");
+}
+
+static void show_below(struct page *p, enum page_style style, const char *text)
+{
+	page_pad(p, 7);
+	page_flow(p, 7, style, text);
+	page_line(p);
+}
+
+static void list_defect(struct page *p, const struct defect *d)
+{
+	struct strbuf b;
+
+	page_pad(p, 2);
+	page_put(p, STYLE_PLAIN, defect_code(d) ? defect_code(d) : "·");
+	page_pad(p, 7);
+	page_put(p, STYLE_BOLD, d->id);
+	page_line(p);
+	strbuf_init(&b, MANUAL_TEXT_MAX);
+	add_versions(&b, d);
+	show_below(p, STYLE_PLAIN, strbuf_text(&b));
+	show_below(p, STYLE_PLAIN, d->effect);
+	strbuf_clear(&b);
+	strbuf_printf(&b, "source: %s · known from: %s", d->source, d->proof);
+	show_below(p, STYLE_DIM, strbuf_text(&b));
+	p->out->failed |= b.failed;
+	strbuf_release(&b);
+}
+
+static void fill_defects(struct report *r)
+{
+	static const char *const columns[] = {"id", "profile", "code", "saved by", "resumed by",
+		"effect", "remedy", "source", "proof"};
+	struct report_table *t = report_add_table(r, "defects", NULL, columns, COUNT(columns));
+
+	for (size_t i = 0; i < defect_count; i++) {
+		const struct defect *d = &defects[i];
+		const char *const cells[COUNT(columns)] = {d->id, *d->profile ? d->profile : NULL,
+			defect_code(d), *d->saved ? d->saved : NULL,
+			*d->resumed ? d->resumed : NULL, d->effect, d->remedy, d->source, d->proof};
+		report_add_row(r, t, TONE_PLAIN, cells);
+	}
+}
+
+int explain_defects(bool json, const struct render_options *o, struct strbuf *out)
+{
+	struct page p = {.out = out, .width = o->width, .color = o->color};
+
+	if (json) {
+		struct report r;
+		report_init(&r, "explain");
+		fill_defects(&r);
+		report_finish(&r);
+		report_render_json(&r, out);
+		int status = r.exit;
+		report_release(&r);
+		return status;
+	}
+	for (size_t i = 0; i < defect_count; i++) {
+		if (i > 0 && !o->quiet)
+			page_line(&p);
+		if (o->quiet) {
+			page_put(&p, STYLE_PLAIN, defects[i].id);
+			page_line(&p);
+		} else {
+			list_defect(&p, &defects[i]);
+		}
+	}
+	return EXIT_STATUS_FINE;
+}
+
 /*
  * Running text in mdoc: a sentence begins a line and lines are short, commands are bold, and
  * nothing is taken for a request.
@@ -276,6 +369,34 @@ static void add_manual_text(struct strbuf *b, const char *text)
 		}
 	}
 	strbuf_add_char(b, '\n');
+}
+
+static void add_manual_defects(struct strbuf *b)
+{
+	strbuf_add_text(b,
+		".Sh KNOWN DEFECTS\n"
+		"What frameworks are known to save or restore wrongly, in these versions.\n"
+		"Where the version that will resume decides,\n"
+		".Fl \\-with\n"
+		"and\n"
+		".Fl \\-env\n"
+		"tell it.\n"
+		".Bl -tag -width Ds\n");
+	for (size_t i = 0; i < defect_count; i++) {
+		const struct defect *d = &defects[i];
+		struct strbuf text;
+
+		strbuf_init(&text, MANUAL_TEXT_MAX);
+		strbuf_printf(&text, "%s: ", defect_code(d) ? defect_code(d) : "Not to be seen");
+		add_versions(&text, d);
+		strbuf_printf(&text, ". %c%s. Source: %s.", toupper((unsigned char)d->effect[0]),
+			d->effect + 1, d->source);
+		strbuf_printf(b, ".It Cm %s\n", d->id);
+		add_manual_text(b, strbuf_text(&text));
+		b->failed |= text.failed;
+		strbuf_release(&text);
+	}
+	strbuf_add_text(b, ".El\n");
 }
 
 void explain_render_manual(struct strbuf *b)
@@ -327,5 +448,6 @@ void explain_render_manual(struct strbuf *b)
 		strbuf_add_text(b, ".Pp\nTo do:\n");
 		add_manual_text(b, row->remedy);
 	}
+	add_manual_defects(b);
 	strbuf_add_text(b, ".Sh SEE ALSO\n.Xr reprise 1\n");
 }

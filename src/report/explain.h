@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The table of findings, told to people: `reprise explain`, its JSON, and reprise-findings(7). */
+/*
+ * The tables of findings and of known defects, told to people: `reprise explain`, its JSON, and
+ * reprise-findings(7).
+ */
 #ifndef REPORT_EXPLAIN_H
 #define REPORT_EXPLAIN_H
 
@@ -15,6 +18,9 @@ void explain_render_list(const struct render_options *options, struct strbuf *ou
 
 /* Findings as the table "codes" of a report, for JSON. */
 void explain_fill_report(struct report *r, const enum finding_code *codes, size_t count);
+
+/* The table of known defects: as text, in JSON as the table "defects" of a report. */
+int explain_defects(bool json, const struct render_options *options, struct strbuf *out);
 
 /* The manual page reprise-findings(7), as mdoc. */
 void explain_render_manual(struct strbuf *out);

@@ -44,7 +44,7 @@ struct report_table {
 
 struct report_input {
 	const char *path; /* as given, or what a root's choice came to */
-	const char *role; /* "checkpoint", "against", "control", "root" */
+	const char *role; /* "checkpoint", "snapshot", "against", "control", "root" */
 	const char *kind; /* profile or container: "transformers", "pytorch", … */
 	bool has_step;
 	int64_t step;

@@ -279,6 +279,52 @@ void rng_decode_opaque(const void *bytes, size_t n, struct rng_state *out)
 	finish(out);
 }
 
+/* Which generator a layout is of. */
+static enum rng_algo algo_of(enum rng_layout layout)
+{
+	switch (layout) {
+	case RNG_LAYOUT_PYTHON:
+	case RNG_LAYOUT_NUMPY:
+	case RNG_LAYOUT_TORCH_CPU:
+		return RNG_MT19937;
+	case RNG_LAYOUT_NUMPY_PCG64:
+	case RNG_LAYOUT_NUMPY_PCG64DXSM:
+		return RNG_PCG64;
+	case RNG_LAYOUT_TORCH_CUDA:
+	case RNG_LAYOUT_TORCH_MPS:
+		return RNG_PHILOX;
+	case RNG_LAYOUT_SEED:
+		return RNG_SEED_ONLY;
+	case RNG_LAYOUT_OPAQUE:
+		return RNG_OPAQUE;
+	case RNG_LAYOUT_NONE:
+		break;
+	}
+	return RNG_NONE;
+}
+
+int rng_restore(struct rng_state *s, struct error *e)
+{
+	enum rng_layout layout = (enum rng_layout)s->layout;
+	int status = RP_OK;
+
+	if (s->algo == RNG_NONE || s->algo != algo_of(layout))
+		return reject(s, bad(e, "its generator and its layout do not belong together"));
+	if (s->kept > (RNG_KEPT_NORMAL | RNG_KEPT_FLOAT | RNG_KEPT_HALF))
+		return reject(s, bad(e, "it keeps a value of an unknown kind"));
+	if (s->algo != RNG_OPAQUE)
+		s->body = 0;
+	if (s->algo == RNG_MT19937 && s->mt.pos > MT19937_WORDS)
+		status = bad(e, "its position is %u, past its 624 words", s->mt.pos);
+	else if (s->algo == RNG_MT19937)
+		status = check_words(&s->mt, e);
+	else if (s->algo == RNG_PCG64 && !(s->pcg.inc & 1))
+		status = bad(e, "its increment is even");
+	if (s->algo == RNG_PCG64)
+		s->pcg.kind = layout == RNG_LAYOUT_NUMPY_PCG64DXSM ? PCG64_DXSM : PCG64_XSL_RR;
+	return status < 0 ? reject(s, status) : finish(s);
+}
+
 bool rng_equal(const struct rng_state *a, const struct rng_state *b)
 {
 	if (a->digest != b->digest || a->algo != b->algo || a->layout != b->layout ||

@@ -98,6 +98,12 @@ void rng_decode_seed(uint64_t seed, struct rng_state *out);
 /* Any other state: it can be told equal or different. `bytes` must be a canonical form of it. */
 void rng_decode_opaque(const void *bytes, size_t n, struct rng_state *out);
 
+/*
+ * Check a state that was filled in member by member, as a decoder would have checked it, and
+ * complete it: what follows from its members is set anew. Of RNG_OPAQUE, `body` is a member.
+ */
+int rng_restore(struct rng_state *s, struct error *e);
+
 /* Whether two states are the same in everything: layout, seed, position, kept values. */
 bool rng_equal(const struct rng_state *a, const struct rng_state *b);
 

@@ -193,6 +193,27 @@ static int open_file(struct listing *l, const char *path, const struct stat *st,
 	return status == RP_OK ? add_file(l, name, 0, st, false, limits, e) : status;
 }
 
+/* The root's own name: "checkpoint-30" of "runs/checkpoint-30/", and of "." where that is it. */
+static int name_root(struct listing *l, const char *path, struct error *e)
+{
+	size_t n = strlen(path);
+
+	while (n > 1 && path[n - 1] == '/')
+		n--;
+	char *name = arena_strdup(&l->arena, (struct slice){path, n});
+	if (!name)
+		return no_memory(e);
+	const char *last = last_part(name);
+	if (strcmp(last, ".") == 0 || strcmp(last, "..") == 0) {
+		char *real = realpath(path, NULL);
+		char *copy = real ? arena_strdup(&l->arena, slice_of(last_part(real))) : NULL;
+		free(real);
+		last = copy ? copy : last;
+	}
+	l->dirs.items[0].name = last;
+	return RP_OK;
+}
+
 int listing_open(struct listing *l, const char *path, unsigned depth, const struct limits *limits,
 	struct error *e)
 {
@@ -208,16 +229,8 @@ int listing_open(struct listing *l, const char *path, unsigned depth, const stru
 	if (l->dirfd < 0)
 		return fail_os(e, errno, "cannot open the folder");
 	int status = add_dir(l, "", 0, &st, limits, e);
-	if (status == RP_OK) {
-		/* The root's own name, for messages: "checkpoint-30" of "runs/checkpoint-30/". */
-		size_t n = strlen(path);
-		while (n > 1 && path[n - 1] == '/')
-			n--;
-		char *name = arena_strdup(&l->arena, (struct slice){path, n});
-		if (!name)
-			return no_memory(e);
-		l->dirs.items[0].name = last_part(name);
-	}
+	if (status == RP_OK)
+		status = name_root(l, path, e);
 	for (uint32_t d = 0; status == RP_OK && d < l->dirs.count; d++) {
 		if (d > 0 && depth_of(l, d) > depth)
 			l->skipped++;
@@ -235,7 +248,8 @@ int listing_open(struct listing *l, const char *path, unsigned depth, const stru
 
 void listing_close(struct listing *l)
 {
-	if (l->dirfd >= 0)
+	/* A zeroed listing is none, and does not hold file descriptor 0. */
+	if (l->root && l->dirfd >= 0)
 		close(l->dirfd);
 	l->dirfd = -1;
 	array_release(&l->files);

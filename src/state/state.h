@@ -42,8 +42,8 @@ enum fact_how {
 	HOW_READ,    /* it stands in a file */
 	HOW_NAMED,   /* a file or folder name says so */
 	HOW_DERIVED, /* computed from facts that were read */
+	HOW_TOLD,    /* by the user, in a run file */
 	HOW_ASSUMED, /* the framework's default */
-	HOW_TOLD,    /* by the user */
 };
 
 #define NO_RANK (-1)
@@ -100,6 +100,8 @@ struct state_file {
 	const char *error;                 /* of a broken file, with its status and offset */
 	int error_status;
 	uint64_t error_offset;
+	bool digested;
+	uint64_t digest[2]; /* XXH3-128 of the whole file, where digested: low word, high word */
 };
 
 /* One random number generator's state. Equal bodies are interned: compare the pointers. */
@@ -129,24 +131,20 @@ struct state_storage {
 	uint64_t offset, length; /* in the file; offset UINT64_MAX: bytes stood inline */
 	uint32_t crc;            /* as stored */
 	bool crc_known, big_endian;
-	uint8_t dtype; /* of the tensors that fill it, where all have one; else DTYPE_UNKNOWN */
-	bool read;     /* what follows holds */
-	bool zero;     /* every byte is zero */
-	uint32_t crc_found; /* CRC-32 of the bytes */
-	uint64_t digest[2]; /* XXH3-128 of the bytes */
-	bool valued;        /* it is of a float type, and the four below hold */
-	double largest;     /* magnitude of the largest finite element */
-	uint64_t nans, infinities, negative_infinities; /* elements; infinities: positive ones */
+	bool read;          /* all that its tensors and its checksum need was read */
+	uint32_t crc_found; /* CRC-32 of the bytes, where both are true */
 };
 
 struct state_tensor {
 	const char *name; /* as the framework calls it: "layers.0.weight", "state[3].exp_avg" */
 	const int64_t *shape;
+	const int64_t *stride;  /* in elements; NULL: they lie in C order without gaps */
 	uint32_t file, storage; /* storage: index in storages, or NO_FILE for meta tensors */
 	uint64_t first, numel;
 	int32_t rank;
 	uint8_t ndim, dtype, role;
-	bool whole; /* covers its storage exactly, so that the storage's digest is its own */
+	bool whole; /* covers its storage exactly, so that the storage's checksum is its own */
+	bool lazy;  /* its elements are the negatives or conjugates of those that are stored */
 };
 
 /*
@@ -225,6 +223,10 @@ struct state {
 	ARRAY(struct rng_state *) bodies;
 	ARRAY(struct placement) placements;
 	ARRAY(struct log_point) log; /* by step, as found in the checkpoint itself */
+	ARRAY(struct cover) taken;   /* of a snapshot: what was looked at when it was taken */
+	const char *snapshot;        /* the snapshot that it was read from, so that none of its files
+					is there to be read; or NULL */
+	bool bytes_read;             /* storages and summaries say what is in the bytes */
 	bool on_cuda;                /* weights were saved from a GPU */
 	int32_t world;    /* ranks that the checkpoint itself shows to have existed; 0: not known */
 	int64_t mtime_ns; /* newest of its files */
@@ -268,8 +270,11 @@ void state_add_stream(struct state *s, const struct rng_state *body, const char 
 /* The order of streams by rank, owner and device. */
 int stream_kind_compare(const struct stream *a, const struct stream *b);
 
-/* Sort facts by (key, rank, group, path) and streams by (rank, owner, device, path), once all are
- * in. */
+/*
+ * Sort facts by (key, rank, group, path) and streams by (rank, owner, device, path), once all are
+ * in. What was not found in the checkpoint (told, assumed) stands behind what was, whatever its
+ * rank.
+ */
 void state_finish(struct state *s);
 
 /* The first fact under a key, in sorted order, or NULL. */
@@ -282,6 +287,10 @@ bool state_int(const struct state *s, enum fact_key key, int64_t *out);
 bool state_real(const struct state *s, enum fact_key key, double *out);
 bool state_bool(const struct state *s, enum fact_key key, bool *out);
 const char *state_fact_text(const struct state *s, enum fact_key key);
+
+/* How many ranks there were, as far as is known: seen in the checkpoint, saved as a number, or
+ * told; 0: not known. */
+int32_t state_world(const struct state *s);
 
 /* Whether a step's name leaves open that it starts again with each epoch: "step", "iteration", not
  * "global_step". */

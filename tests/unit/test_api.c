@@ -43,6 +43,32 @@ START_TEST(a_wrong_resume_has_a_verdict_findings_and_a_document)
 }
 END_TEST
 
+START_TEST(the_versions_that_will_resume_decide)
+{
+	static const char checkpoint[] =
+		"fixtures/transformers-4.57.6-accelerate-1.10.1/epoch-order/out/checkpoint-12";
+	static const char *const wrong[] = {"accelerate=1.10.1", NULL},
+				 *const right[] = {"accelerate=1.6.0", NULL},
+				 *const senseless[] = {"accelerate", NULL};
+	struct rp_verify_options options = {.size = sizeof options, .with = wrong};
+
+	ck_assert_int_eq(rp_verify(checkpoint, &options, &report, error, sizeof error), RP_OK);
+	ck_assert_str_eq(rp_report_verdict(report), "WOULD-ORDER");
+	rp_report_free(report);
+	options.with = right;
+	ck_assert_int_eq(rp_verify(checkpoint, &options, &report, error, sizeof error), RP_OK);
+	ck_assert_str_eq(rp_report_verdict(report), "CONSISTENT");
+	rp_report_free(report);
+	options.with = senseless;
+	ck_assert_int_eq(
+		rp_verify(checkpoint, &options, &report, error, sizeof error), RP_E_ARGUMENT);
+	options = (struct rp_verify_options){.size = sizeof options, .env = "fixtures"};
+	ck_assert_int_eq(
+		rp_verify(checkpoint, &options, &report, error, sizeof error), RP_E_NOT_FOUND);
+	ck_assert_ptr_nonnull(strstr(error, "site-packages"));
+}
+END_TEST
+
 START_TEST(a_path_that_is_not_there_is_an_error_with_words)
 {
 	ck_assert_int_eq(
@@ -105,6 +131,7 @@ Suite *suite_api(void)
 	tcase_add_checked_fixture(t, NULL, teardown);
 	tcase_add_test(t, a_wrong_resume_has_a_verdict_findings_and_a_document);
 	tcase_add_test(t, a_path_that_is_not_there_is_an_error_with_words);
+	tcase_add_test(t, the_versions_that_will_resume_decide);
 	tcase_add_test(t, options_of_other_releases_work_unless_they_ask_for_what_is_not_there);
 	tcase_add_test(t, quick_reads_no_bytes_and_says_so);
 	tcase_add_test(t, freeing_nothing_does_nothing);

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-#include "state/bytes.h"
 #include "state/relate.h"
 #include "state/state.h"
 
 #include <check.h>
-#include <libdeflate.h>
-#include <stdlib.h>
 
 Suite *suite_state(void);
 
@@ -29,43 +26,6 @@ static struct origin at(const char *path, int32_t rank)
 {
 	return (struct origin){.file = NO_FILE, .path = path, .rank = rank, .how = HOW_READ};
 }
-
-START_TEST(a_stored_checksum_proves_that_bytes_are_zero)
-{
-	static const uint64_t lengths[] = {1, 2, 3, 7, 64, 1000, 4096, 65537, 1 << 20};
-	uint8_t *zeros = calloc(1, 1 << 20);
-
-	for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++)
-		ck_assert_uint_eq(
-			crc32_of_zeros(lengths[i]), libdeflate_crc32(0, zeros, lengths[i]));
-	ck_assert_uint_eq(crc32_of_zeros(0), 0);
-	struct state_storage s = {.length = 4096, .crc = crc32_of_zeros(4096), .crc_known = true};
-	ck_assert_int_eq(storage_zero(&s), ZERO_YES);
-	s.crc ^= 1;
-	ck_assert_int_eq(storage_zero(&s), ZERO_NO);
-	s.crc_known = false;
-	ck_assert_int_eq(storage_zero(&s), ZERO_UNKNOWN);
-	free(zeros);
-}
-END_TEST
-
-START_TEST(storages_without_checksums_or_bytes_cannot_be_told_equal)
-{
-	struct state_storage a = {.length = 8, .crc = 1, .crc_known = true}, b = a;
-
-	ck_assert_int_eq(storage_same(&a, &b), 1);
-	b.crc = 2;
-	ck_assert_int_eq(storage_same(&a, &b), 0);
-	b.crc_known = false;
-	ck_assert_int_eq(storage_same(&a, &b), -1);
-	/* One side's bytes give the checksum that it was not saved with. */
-	b.read = true;
-	b.crc_found = 1;
-	ck_assert_int_eq(storage_same(&a, &b), 1);
-	b.length = 9;
-	ck_assert_int_eq(storage_same(&a, &b), 0);
-}
-END_TEST
 
 START_TEST(facts_are_found_by_key_and_what_was_read_comes_before_what_is_derived)
 {
@@ -179,8 +139,6 @@ Suite *suite_state(void)
 	TCase *t = tcase_create("tables");
 
 	tcase_add_checked_fixture(t, setup, teardown);
-	tcase_add_test(t, a_stored_checksum_proves_that_bytes_are_zero);
-	tcase_add_test(t, storages_without_checksums_or_bytes_cannot_be_told_equal);
 	tcase_add_test(t, facts_are_found_by_key_and_what_was_read_comes_before_what_is_derived);
 	tcase_add_test(t, a_real_counts_as_an_integer_only_when_it_is_one);
 	tcase_add_test(t, equal_bodies_are_kept_once);

@@ -1,0 +1,351 @@
+# SPDX-License-Identifier: MIT
+"""Record what PyTorch DataLoaders hand out.
+
+A sample's key is taken where the sample still is one: in the fetcher, in whatever process that runs, before
+collation. It travels beside the batch and is committed when the training loop is handed the batch, so that
+prefetched and unyielded batches are not consumed. The batch that the loop sees is the one that the loader
+made. Works with DataLoader, torchdata's StatefulDataLoader, and loaders prepared by Accelerate, also those
+that skip_first_batches() makes anew, since what is watched is the loader's collate function.
+"""
+
+import collections
+import functools
+import importlib
+import itertools
+import os
+import sys
+import threading
+import weakref
+
+from torch.utils.data import DataLoader
+from torch.utils.data._utils import fetch as _fetch
+from torch.utils.data.dataloader import _BaseDataLoaderIter
+
+from .recorder import hash_many
+
+_watches = weakref.WeakValueDictionary()
+_numbers = itertools.count(1)
+_local = threading.local()
+
+
+class _Keyed:
+    """A batch and the keys of its samples, on their way from the fetcher to the loader's iterator."""
+
+    __slots__ = ("watch", "batch", "keys", "kind", "sources", "tokens")
+
+    def __init__(self, watch, batch, keys, kind, sources, tokens):
+        self.watch, self.batch, self.keys, self.kind = watch, batch, keys, kind
+        self.sources, self.tokens = sources, tokens
+
+    def __getstate__(self):
+        return tuple(getattr(self, name) for name in self.__slots__)
+
+    def __setstate__(self, state):
+        for name, value in zip(self.__slots__, state):
+            setattr(self, name, value)
+
+    def pin_memory(self, device=None):
+        from torch.utils.data._utils.pin_memory import pin_memory
+
+        self.batch = pin_memory(self.batch, device)
+        return self
+
+
+def _content(sample):
+    """Bytes that stand for a sample's content, whatever it is made of."""
+    out = []
+
+    def walk(value):
+        if hasattr(value, "detach"):
+            value = value.detach().cpu().contiguous()
+            out.append(str((value.dtype, tuple(value.shape))).encode())
+            out.append(value.view(-1).view(_torch().uint8).numpy().tobytes() if value.numel() else b"")
+        elif hasattr(value, "tobytes") and hasattr(value, "dtype"):
+            out.append(str((value.dtype, value.shape)).encode() + value.tobytes())
+        elif isinstance(value, dict):
+            for key in sorted(value, key=str):
+                out.append(str(key).encode())
+                walk(value[key])
+        elif isinstance(value, (list, tuple)):
+            out.append(f"{len(value)}".encode())
+            for item in value:
+                walk(item)
+        elif isinstance(value, (bytes, bytearray)):
+            out.append(bytes(value))
+        else:
+            out.append(repr(value).encode())
+
+    walk(sample)
+    return b"\0".join(out)
+
+
+def _torch():
+    return sys.modules["torch"]
+
+
+class _WatchedCollate:
+    """The loader's own collate function, and what is asked of each sample before it."""
+
+    def __init__(self, collate, watch, key, source, tokens):
+        self.collate, self.watch = collate, watch
+        self.key, self.source, self.tokens = key, source, tokens
+        self.samples = None
+
+    def __call__(self, samples):
+        self.samples = samples
+        return self.collate(samples)
+
+    def __getattr__(self, name):
+        # Code that asks a collator for what it has finds it; pickle asks before anything is there.
+        if name.startswith("__") or "collate" not in self.__dict__:
+            raise AttributeError(name)
+        return getattr(self.collate, name)
+
+    def describe(self, batch, index, batched):
+        """The batch with the keys of the samples that it was made of; `index` is None where there is none."""
+        samples, self.samples = self.samples, None
+        if not batched:
+            samples, index = [samples], None if index is None else [index]
+        keys, kind = self._keys(samples, index)
+        sources = self.source if not callable(self.source) else [self.source(sample) for sample in samples]
+        tokens = None if self.tokens is None else [int(self.tokens(sample)) for sample in samples]
+        return _Keyed(self.watch, batch, keys, kind, sources, tokens)
+
+    def _keys(self, samples, index):
+        if callable(self.key):
+            keys = [self.key(sample) for sample in samples]
+        elif self.key == "index" and index is not None:
+            keys = list(index)
+        else:
+            return list(hash_many([_content(sample) for sample in samples])), "content"
+        if all(_is_integer(key) for key in keys):
+            return [int(key) for key in keys], "ids"
+        return list(hash_many([key if isinstance(key, (str, bytes)) else repr(key) for key in keys])), "text"
+
+
+def _is_integer(value):
+    return hasattr(value, "__index__") and not isinstance(value, bool)
+
+
+def _patch(cls, name, wrap):
+    """Replace a method by a wrapper of it, once."""
+    method = cls.__dict__.get(name)
+    if method is not None and not hasattr(method, "_reprise"):
+        wrapper = functools.wraps(method)(wrap(method))
+        wrapper._reprise = True
+        setattr(cls, name, wrapper)
+
+
+def _fetch_map(method):
+    def fetch(self, index):
+        collate = self.collate_fn
+        batch = method(self, index)
+        if not isinstance(collate, _WatchedCollate):
+            return batch
+        return collate.describe(batch, index, self.auto_collation)
+
+    return fetch
+
+
+def _fetch_iterable(method):
+    def fetch(self, index):
+        collate = self.collate_fn
+        batch = method(self, index)
+        if not isinstance(collate, _WatchedCollate):
+            return batch
+        return collate.describe(batch, None, self.auto_collation)
+
+    return fetch
+
+
+def _next(method):
+    def __next__(self):
+        data = method(self)
+        if type(data) is not _Keyed:
+            return data
+        watch = _watches.get(data.watch)
+        if watch is not None:
+            if watch.recorder.rehearse:
+                watch.rehearse(self, method, data)
+            watch.deliver(data)
+        return data.batch
+
+    return __next__
+
+
+def _install():
+    _patch(_fetch._MapDatasetFetcher, "fetch", _fetch_map)
+    _patch(_fetch._IterableDatasetFetcher, "fetch", _fetch_iterable)
+    _patch(_BaseDataLoaderIter, "__next__", _next)
+
+
+# A worker that is spawned imports this module with the collate function that it is sent.
+_install()
+
+
+class _Collecting:
+    """While a loader that looks ahead is asked for a batch, what arrives below it waits in its queue."""
+
+    def __init__(self, queue):
+        self.queue = queue
+
+    def __enter__(self):
+        stack = _local.__dict__.setdefault("queues", [])
+        stack.append(self.queue)
+
+    def __exit__(self, *_):
+        _local.queues.pop()
+
+
+def _commit_all(queue, count):
+    for _ in range(min(count, len(queue))):
+        data = queue.popleft()
+        watch = _watches.get(data.watch)
+        if watch is not None:
+            watch.commit(data)
+
+
+def _look_ahead(per_batch):
+    """Wrap the __iter__ of a loader that fetches one batch before it hands out the one in front of it."""
+
+    def wrap(method):
+        def __iter__(self):
+            queue = collections.deque()
+            batches = method(self)
+            skip = getattr(self, "skip_batches", 0) or 0
+            while True:
+                with _Collecting(queue):
+                    try:
+                        batch = next(batches)
+                    except StopIteration:
+                        return
+                n = per_batch(self)
+                for _ in range(min(skip * n, len(queue))):
+                    queue.popleft()
+                skip = 0
+                _commit_all(queue, n)
+                yield batch
+
+        return __iter__
+
+    return wrap
+
+
+def _dispatched(loader):
+    """Batches that the dispatching process fetches for one batch of all."""
+    state = getattr(loader, "state", None)
+    return 1 if loader.split_batches else getattr(state, "num_processes", 1)
+
+
+def _install_accelerate():
+    """Accelerate's loaders look one batch ahead. They are patched where Accelerate is or will be in use."""
+    if "accelerate" in sys.modules or "transformers" in sys.modules:
+        try:
+            module = importlib.import_module("accelerate.data_loader")
+        except ImportError:
+            return
+        _patch(module.DataLoaderShard, "__iter__", _look_ahead(lambda loader: 1))
+        _patch(module.DataLoaderDispatcher, "__iter__", _look_ahead(_dispatched))
+
+
+class Watch:
+    """A loader under watch: where its keys go."""
+
+    def __init__(self, recorder):
+        self.recorder = recorder
+        self.number = next(_numbers)
+        self.queue = None  # where batches wait for a framework to say that they are used
+        _watches[self.number] = self
+
+    def deliver(self, data):
+        """A batch arrived in this process: it is consumed, unless somebody above looks ahead."""
+        stack = getattr(_local, "queues", None)
+        if stack:
+            stack[-1].append(data)
+        else:
+            self.commit(data)
+
+    def commit(self, data):
+        if self.queue is not None:
+            self.queue.append(data)
+        else:
+            self._give(data)
+
+    def consume_one(self):
+        """The framework uses the oldest batch that waits."""
+        if self.queue:
+            self._give(self.queue.popleft())
+
+    def _give(self, data):
+        self.recorder.commit(data.keys, data.kind, data.sources, data.tokens)
+
+    def rehearse(self, iterator, method, first):
+        """Draw the batches of a rehearsal inside the first next(), write them, and end the process."""
+        recorder = self.recorder
+        step = max(recorder._options["from_step"], 0)
+        group = max(recorder._options["accumulation"], 1)
+        data, drawn = first, 0
+        while drawn < recorder.rehearse * group:
+            if type(data) is _Keyed:
+                self._give(data)
+            drawn += 1
+            if drawn % group == 0:
+                step += 1
+                recorder.step(step)
+            try:
+                data = method(iterator)
+            except StopIteration:
+                break
+        if drawn % group:
+            recorder.step(step + 1)
+        summary = recorder.close("rehearsed")
+        print(
+            f"reprise: rehearsed {summary['steps']} steps, {summary['samples']} samples: {summary['path']}",
+            file=sys.stderr,
+            flush=True,
+        )
+        shutdown = getattr(iterator, "_shutdown_workers", None)
+        if shutdown:
+            shutdown()
+        sys.stdout.flush()
+        os._exit(0)
+
+
+def _innermost(loader):
+    """The DataLoader whose collate function counts: Accelerate's loaders hold one."""
+    inner = getattr(loader, "base_dataloader", None)
+    return loader if inner is None else inner
+
+
+def watch(loader, recorder, key="index", source=None, tokens=None):
+    """Record what `loader` hands out; returns the loader itself, to be iterated as before.
+
+    key: "index" (the data set's index; content for iterable data sets), "content" (hash of the sample), or a
+    function of the sample that gives an integer or a string. source: a name for all samples, or a function of
+    the sample. tokens: a function of the sample. Functions run where the samples are made, so with workers
+    that are spawned they must be picklable. Watching a loader twice changes nothing.
+    """
+    _install_accelerate()
+    inner = _innermost(loader)
+    if not isinstance(inner, DataLoader):
+        raise TypeError(f"a DataLoader is needed, not {type(loader).__name__}")
+    if isinstance(inner.collate_fn, _WatchedCollate):
+        return loader
+    if not callable(key) and key not in ("index", "content"):
+        raise ValueError('key is "index", "content" or a function of the sample')
+    watched = Watch(recorder)
+    recorder._watches.append(watched)
+    inner.collate_fn = _WatchedCollate(inner.collate_fn, watched.number, key, source, tokens)
+    if key == "content":
+        recorder._keys = recorder._keys or "content"
+    try:
+        size = len(inner.dataset)
+    except (TypeError, AttributeError, NotImplementedError):
+        size = 0
+    recorder.describe(
+        size=size,
+        workers=inner.num_workers,
+        prefetch=inner.prefetch_factor,
+        micro_batch=getattr(inner, "batch_size", None),
+    )
+    return loader

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT */
+#include <sys/stat.h>
+
+#include "api/choose.h"
+#include "api/overview.h"
+#include "audit/case.h"
+#include "base/text.h"
+#include "state/snapshot.h"
+
+#define VALUE_BYTES 100u
+
+/*
+ * What the rules see now, without an earlier checkpoint. Findings of rules that look at elements
+ * are kept, since these are not there later; all others come from the tables again whenever they
+ * are read.
+ */
+static void look_now(struct subject *s, const struct byte_totals *bytes,
+	const struct limits *limits, struct findings *kept, struct coverage *cover)
+{
+	struct audit_case c = {.current = &s->state,
+		.current_place = subject_place(s),
+		.bytes = bytes,
+		.limits = limits,
+		.no_previous = "a snapshot is of one checkpoint alone"};
+	struct findings ignored;
+
+	findings_init(&ignored);
+	for (size_t i = 0; rules[i]; i++)
+		audit_rule(rules[i], &c, rules[i]->needs & NEEDS_ELEMENTS ? kept : &ignored, cover);
+	findings_release(&ignored);
+}
+
+static void add_count(struct report *r, struct report_table *t, const char *name, uint64_t n)
+{
+	const struct quantity values[2] = {[1] = quantity_count((int64_t)n)};
+	struct strbuf b;
+
+	strbuf_init(&b, VALUE_BYTES);
+	text_add_count(&b, n);
+	const char *cells[] = {name, strbuf_text(&b)};
+	report_add_row_values(r, t, TONE_PLAIN, cells, values);
+	strbuf_release(&b);
+}
+
+static void tell(struct report *r, const struct state *s, const char *name, const char *out)
+{
+	static const char *const columns[] = {"name", "value"};
+	struct report_table *t = report_add_table(r, "snapshot", "snapshot", columns, 2);
+	uint64_t digests = 0;
+	struct stat st;
+
+	for (size_t i = 0; i < s->summaries.count; i++)
+		digests += s->summaries.items[i].known;
+	const char *cells[] = {"checkpoint", name};
+	report_add_row(r, t, TONE_PLAIN, cells);
+	const char *file[] = {"file", out};
+	report_add_row(r, t, TONE_PLAIN, file);
+	if (stat(out, &st) == 0)
+		add_count(r, t, "bytes", (uint64_t)st.st_size);
+	add_count(r, t, "files", s->files.count);
+	add_count(r, t, "facts", s->facts.count);
+	add_count(r, t, "random streams", s->streams.count);
+	add_count(r, t, "tensors", s->tensors.count);
+	add_count(r, t, "tensor digests", digests);
+}
+
+/* Take it of the checkpoint that was read; `own` has what was found as that was done. */
+static int take(struct report *r, struct subject *s, struct findings *own, const char *out,
+	const struct verify_options *o, struct error *e)
+{
+	struct byte_totals totals;
+	struct coverage cover;
+	bool known = false;
+	int status = RP_OK;
+
+	if (s->state.snapshot)
+		return fail(e, RP_E_ARGUMENT, ERROR_NO_OFFSET, "it is a snapshot already: copy it");
+	coverage_init(&cover);
+	if (!o->quick)
+		status = subject_read_bytes(s, o->threads, &totals, &known, e);
+	if (status == RP_OK && !o->quick)
+		status = subject_digest_files(s, e);
+	if (status == RP_OK) {
+		look_now(s, known ? &totals : NULL, &o->limits, own, &cover);
+		findings_sort(own);
+		if (own->lost || cover.lost)
+			status =
+				fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for its findings");
+	}
+	struct snapshot_about about = {
+		.name = s->chosen->name, .findings = own, .coverage = &cover};
+	if (status == RP_OK && (status = snapshot_write(&s->state, &about, out, e)) < 0)
+		fail_wrap(e, "%s", out);
+	if (status == RP_OK) {
+		overview_input(r, &s->state, "checkpoint");
+		r->summary = overview_line(r, &s->state);
+		tell(r, &s->state, s->chosen->name, out);
+		if (o->quick)
+			cover_not_checked(&r->coverage, "bytes", "the tensors' bytes",
+				"the snapshot was taken without them (--quick): it can prove no copy");
+	}
+	coverage_release(&cover);
+	return status;
+}
+
+int snapshot_path(struct report *r, const char *path, const char *out,
+	const struct verify_options *o, struct error *e)
+{
+	struct subject s;
+	struct choice choice;
+	struct findings own;
+	int status = subject_open(&s, path, &o->limits, e);
+
+	findings_init(&own);
+	if (status == RP_OK)
+		status = choose_checkpoint(&choice, r, &s, o, e);
+	if (status == RP_OK && choice.chosen != SIZE_MAX) {
+		status = subject_read(
+			&s, &s.candidates.list.items[choice.chosen], &o->limits, &own, e);
+		if (status == RP_OK)
+			status = take(r, &s, &own, out, o, e);
+	}
+	findings_release(&own);
+	subject_close(&s);
+	report_finish(r);
+	return status;
+}

@@ -1,0 +1,462 @@
+/* SPDX-License-Identifier: MIT */
+/* Family D over whole epochs: what is never consumed, padding, identical and shortened epochs. */
+#include <stdlib.h>
+
+#include "audit/case.h"
+#include "audit/data.h"
+
+#define ORDER_ROWS 4096u              /* samples of two epochs that are compared first */
+#define LISTED 8u                     /* ids that a message lists */
+#define LIST_SIZE ((uint64_t)1 << 26) /* the largest epoch of which missing ids are looked up */
+
+static int64_t label_of(const struct case_line *c, size_t epoch)
+{
+	int32_t label = c->tally.epochs.items[epoch].label;
+	return label >= 0 ? label : (int64_t)epoch;
+}
+
+/* Dropped remainders --------------------------------------------------------------------------- */
+
+/* The largest step of an epoch: the batch that a remainder is one of. */
+static uint64_t batch_of(const struct case_line *c, size_t epoch)
+{
+	const struct lineage *g = &c->lineage;
+	const struct line_epoch *p = &c->tally.epochs.items[epoch];
+	uint64_t most = 0;
+
+	for (size_t k = lineage_part_at(g, p->at); k < g->line.count; k++) {
+		const struct line_part *part = &g->line.items[k];
+		if (part->at >= p->at + p->rows)
+			break;
+		for (uint32_t i = 0; i < part->steps; i++) {
+			uint32_t n = g->ledger->steps.items[part->first + i].n;
+			most = n > most ? n : most;
+		}
+	}
+	return most;
+}
+
+/* How many samples an epoch lacks by design: as many as undisturbed ones do. */
+static uint64_t dropped_by_design(const struct case_line *c, size_t epoch)
+{
+	const struct tally *t = &c->tally;
+	uint64_t most = 0, missing, batch = batch_of(c, epoch);
+	bool seen = false;
+
+	for (size_t i = 0; i < t->epochs.count; i++) {
+		/* An epoch after a resume may be short for the resume's sake. */
+		if (!t->epochs.items[i].ended || t->epochs.items[i].seams > 0 ||
+			!epoch_missing(c, i, &missing) || missing >= batch)
+			continue;
+		most = missing > most ? missing : most;
+		seen = true;
+	}
+	if (!seen && batch > 0 && t->size > 0) {
+		const struct ledger *l = c->lineage.ledger;
+		bool keeps = false;
+		for (size_t i = 0; i < l->attempts.count; i++)
+			keeps = keeps || l->attempts.items[i].drop_last == 0;
+		most = keeps ? 0 : t->size % batch;
+	}
+	return most;
+}
+
+uint64_t epoch_hole(const struct case_line *c, size_t epoch)
+{
+	uint64_t missing, explained = 0;
+
+	if (c->judged.keys_change || c->tally.replacement || !epoch_missing(c, epoch, &missing))
+		return 0;
+	if (missing <= dropped_by_design(c, epoch))
+		return 0;
+	/* Ranks that read the same from the epoch's start on leave out as much as they repeat. */
+	if (data_ranks_overlap(
+		    c, lineage_part_at(&c->lineage, c->tally.epochs.items[epoch].at), NULL))
+		return 0;
+	for (size_t k = 0; k < c->alignments.seams.count; k++) {
+		const struct seam_judgement *j = &c->judged.list.items[k];
+		if (c->alignments.seams.items[k].epoch != epoch)
+			continue;
+		switch ((enum seam_outcome)j->outcome) {
+		case SEAM_FROM_START:
+		case SEAM_FROM_EPOCH:
+		case SEAM_WINDOW:
+		case SEAM_OTHER_EPOCH:
+			explained += j->repeated;
+			break;
+		case SEAM_HOLE:
+			explained += j->hole;
+			break;
+		case SEAM_SKIPPED:
+			explained += j->declared;
+			break;
+		case SEAM_SKIP_WRONG:
+		case SEAM_FRESH:
+			explained += missing;
+			break;
+		default:
+			break;
+		}
+	}
+	explained += dropped_by_design(c, epoch);
+	return missing > explained ? missing - explained : 0;
+}
+
+/* Which samples an epoch lacks ----------------------------------------------------------------- */
+
+/* "ids 4–7, 12 and 3 more", or "" where they cannot be named. */
+static const char *missing_ids(struct findings *sink, const struct case_line *c, size_t epoch)
+{
+	const struct lineage *g = &c->lineage;
+	const struct line_epoch *p = &c->tally.epochs.items[epoch];
+	uint64_t size = c->tally.size;
+	struct sample_source line = lineage_line(g);
+	struct sample_block b;
+	struct strbuf text;
+
+	if (g->ledger->spaces.count != 1 || g->ledger->spaces.items[0].kind != KEY_ID ||
+		g->ledger->spaces.items[0].max_key >= size || size > LIST_SIZE)
+		return "";
+	uint8_t *seen = calloc((size_t)size, 1);
+	struct sample_buffer *buffer = sample_buffer_new();
+	bool whole = seen && buffer;
+	for (uint64_t at = 0; whole && at < p->rows; at += b.n) {
+		whole = line.read(&line, p->at + at, (size_t)(p->rows - at), buffer, &b, NULL) >= 0;
+		for (size_t i = 0; whole && i < b.n; i++)
+			seen[b.keys[i]] = 1;
+	}
+	strbuf_init(&text, 400);
+	uint64_t left = 0;
+	unsigned shown = 0;
+	for (uint64_t id = 0; whole && id < size; id++) {
+		if (seen[id])
+			continue;
+		uint64_t last = id;
+		while (last + 1 < size && !seen[last + 1])
+			last++;
+		if (shown < LISTED)
+			strbuf_printf(&text, last > id ? "%s%llu–%llu" : "%s%llu",
+				shown > 0 ? ", " : ": ids ", (unsigned long long)id,
+				(unsigned long long)last);
+		else
+			left += last - id + 1;
+		shown++;
+		id = last;
+	}
+	if (left > 0)
+		strbuf_printf(&text, " and %llu more", (unsigned long long)left);
+	const char *out = findings_text(sink, "%s", strbuf_text(&text));
+	strbuf_release(&text);
+	sample_buffer_free(buffer);
+	free(seen);
+	return out;
+}
+
+/* Epochs that are shorter since a resume ------------------------------------------------------- */
+
+/* Whether the log's last epoch, though not ended, is what was left of the resumed one, once more.
+ */
+static bool repeats_the_rest(const struct case_line *c, const struct seam *s, size_t epoch)
+{
+	const struct line_epoch *p = &c->tally.epochs.items[epoch];
+	struct sample_source line = lineage_line(&c->lineage);
+
+	if (c->tally.size == 0 || p->rows + s->behind != c->tally.size || p->rows != s->inside)
+		return false;
+	return align_run(&line, p->at, &line, s->at, p->rows, c->lineage.ledger, NULL) ==
+	       (int64_t)p->rows;
+}
+
+/* How many epochs after a seam's lack as many samples as the seam's had before it; 0 where not all
+ * do. */
+static size_t shortened_epochs(const struct case_line *c, size_t k)
+{
+	const struct seam *s = &c->alignments.seams.items[k];
+	size_t count = 0;
+	size_t end = k + 1 < c->alignments.seams.count ? c->alignments.seams.items[k + 1].epoch
+						       : c->tally.epochs.count;
+
+	if (s->behind == 0 || s->opens)
+		return 0;
+	for (size_t e = s->epoch + 1; e < end; e++) {
+		uint64_t missing, design = dropped_by_design(c, e);
+		bool known = epoch_missing(c, e, &missing);
+		if (!known && (e + 1 < c->tally.epochs.count || !repeats_the_rest(c, s, e)))
+			break;
+		if (known && (missing <= design || missing + design < s->behind ||
+				     missing > s->behind + design))
+			return 0;
+		count++;
+	}
+	return s->behind > dropped_by_design(c, s->epoch) ? count : 0;
+}
+
+static bool tell_shortened(struct findings *sink, const struct case_line *c, size_t k)
+{
+	const struct seam *s = &c->alignments.seams.items[k];
+	size_t count = shortened_epochs(c, k);
+
+	if (count == 0)
+		return false;
+	const struct line_epoch *first = &c->tally.epochs.items[s->epoch + 1];
+	uint64_t batch = batch_of(c, s->epoch + 1);
+	const char *steps = batch > 0 && s->behind % batch == 0
+				    ? findings_text(sink, " (%s)",
+					      counted_text(sink, s->behind / batch, "step"))
+				    : "";
+	struct finding *f = finding_add(sink, FINDING_D111,
+		"since %s resumed %s into epoch %lld, %s lack%s %s%s: as many as the resume passed over",
+		data_attempt(sink, c->lineage.ledger, s->to),
+		counted_text(sink, s->behind, "sample"), (long long)label_of(c, s->epoch),
+		count == 1 ? "the next epoch"
+			   : findings_text(sink, "the next %zu epochs each", count),
+		count == 1 ? "s" : "", counted_text(sink, s->behind, "sample"), steps);
+	data_place(f, &c->lineage, first->at, first->rows);
+	f->observed = quantity_count((int64_t)first->distinct);
+	f->expected = quantity_count((int64_t)(first->distinct + s->behind));
+	f->unit = "samples in an epoch";
+	f->cause = "the resume's offset is applied again in each epoch";
+	return true;
+}
+
+static bool is_shortened(const struct case_line *c, size_t epoch)
+{
+	for (size_t k = 0; k < c->alignments.seams.count; k++) {
+		const struct seam *s = &c->alignments.seams.items[k];
+		if (epoch > s->epoch && epoch <= s->epoch + shortened_epochs(c, k))
+			return true;
+	}
+	return false;
+}
+
+/* Holes, padding, remainders ------------------------------------------------------------------- */
+
+static void tell_hole(struct findings *sink, const struct case_line *c, size_t epoch, uint64_t hole)
+{
+	const struct line_epoch *p = &c->tally.epochs.items[epoch];
+	const char *where = "";
+
+	for (size_t k = 0; k < c->alignments.seams.count; k++) {
+		const struct seam *s = &c->alignments.seams.items[k];
+		if (s->epoch == epoch)
+			where = findings_text(sink, ", in which %s resumed",
+				data_attempt(sink, c->lineage.ledger, s->to));
+	}
+	struct finding *f = finding_add(sink, FINDING_D104,
+		"%sepoch %lld%s is over, and %s of it were never consumed%s", c->what,
+		(long long)label_of(c, epoch), where, counted_text(sink, hole, "sample"),
+		missing_ids(sink, c, epoch));
+	data_place(f, &c->lineage, p->at, p->rows);
+	f->observed = quantity_count((int64_t)p->distinct);
+	f->expected = quantity_count((int64_t)(p->distinct + hole));
+	f->unit = "different samples";
+	/* Scattered holes of a stream after a resume are what a buffer held. */
+	for (size_t k = 0; k < c->alignments.seams.count; k++) {
+		const struct seam *s = &c->alignments.seams.items[k];
+		const struct seam_judgement *j = &c->judged.list.items[k];
+		if (s->epoch != epoch || j->outcome != SEAM_DIFFERS || s->ahead.heads == 0 ||
+			s->ahead.heads == s->head)
+			continue;
+		f->cause = findings_text(sink,
+			"what a shuffle buffer or a packing carry-over held at the resume is lost: "
+			"about %s",
+			counted_text(sink, hole, "sample"));
+	}
+}
+
+/* Padding and dropped remainders, once for all epochs that have as many. */
+static void tell_remainders(struct findings *sink, const struct case_line *c)
+{
+	const struct tally *t = &c->tally;
+	uint64_t most_padded = 0, most_dropped = 0, missing;
+	size_t padded = 0, dropped = 0;
+
+	for (size_t i = 0; i < t->epochs.count; i++) {
+		const struct line_epoch *p = &t->epochs.items[i];
+		uint64_t tail = p->tail_own + p->tail_across, rows = p->at + p->rows - p->tail;
+		size_t part = lineage_part_at(&c->lineage, p->tail);
+		if (tail > 0 && tail < rows && !t->replacement &&
+			!data_ranks_overlap(c, part, NULL)) {
+			padded++;
+			most_padded = tail > most_padded ? tail : most_padded;
+		}
+		if (epoch_missing(c, i, &missing) && missing > 0 &&
+			missing <= dropped_by_design(c, i)) {
+			dropped++;
+			most_dropped = missing > most_dropped ? missing : most_dropped;
+		}
+	}
+	if (padded > 0) {
+		struct finding *f = finding_add(sink, FINDING_D113,
+			"%s read twice at the end of %s, to fill the last step",
+			counted_text(sink, most_padded, "sample"),
+			padded == 1 ? "an epoch"
+				    : findings_text(sink, "each of %zu epochs", padded));
+		f->observed = quantity_count((int64_t)most_padded);
+		f->unit = "samples";
+	}
+	if (dropped > 0) {
+		struct finding *f = finding_add(sink, FINDING_D113, "%s dropped at the end of %s",
+			counted_text(sink, most_dropped, "sample"),
+			dropped == 1 ? "an epoch"
+				     : findings_text(sink, "each of %zu epochs", dropped));
+		f->observed = quantity_count((int64_t)most_dropped);
+		f->unit = "samples";
+	}
+}
+
+static void run_data_epochs(struct audit_case *c, struct findings *sink, struct coverage *cover)
+{
+	for (size_t i = 0; i < c->line_count; i++) {
+		const struct case_line *line = &c->lines[i];
+		const struct tally *t = &line->tally;
+		const char *subject =
+			findings_text(sink, "what whole %sepochs consumed", line->what);
+		uint64_t missing, known = 0;
+
+		if (t->replacement || line->judged.keys_change || t->how == EPOCHS_NONE) {
+			cover_not_checked(cover, "data-epochs", subject, "%s",
+				t->replacement
+					? "samples are drawn with replacement or from a stream"
+				: line->judged.keys_change
+					? "content keys do not come again from epoch to epoch"
+					: "where epochs end is not known");
+			continue;
+		}
+		for (size_t k = 0; k < line->alignments.seams.count; k++)
+			tell_shortened(sink, line, k);
+		for (size_t k = 0; k < t->epochs.count; k++) {
+			uint64_t hole = epoch_hole(line, k);
+			known += epoch_missing(line, k, &missing);
+			if (hole > 0 && !is_shortened(line, k))
+				tell_hole(sink, line, k, hole);
+		}
+		tell_remainders(sink, line);
+		cover_ran(cover, "data-epochs", subject, "epochs", known, t->epochs.count,
+			known < t->epochs.count
+				? t->size > 0 ? "the last one is not over"
+					      : "how large the data set is, is not known"
+				: NULL);
+	}
+}
+
+const struct rule rule_data_epochs = {
+	.name = "data-epochs",
+	.subject = "what whole epochs consumed",
+	.needs = NEEDS_LEDGER,
+	.run = run_data_epochs,
+};
+
+/* The order of epochs -------------------------------------------------------------------------- */
+
+/* Ids that only go up, as those of data that is read in order do: its first half is a stretch. */
+static bool reads_in_order(const struct case_line *c, size_t epoch)
+{
+	const struct lineage *g = &c->lineage;
+	const struct line_epoch *p = &c->tally.epochs.items[epoch];
+	struct sample_source line = lineage_line(g);
+	struct sample_block b;
+	uint64_t low = UINT64_MAX, high = 0, rows = p->rows / 2;
+
+	if (g->ledger->spaces.count != 1 || g->ledger->spaces.items[0].kind != KEY_ID)
+		return false;
+	rows = rows < ORDER_ROWS ? rows : ORDER_ROWS;
+	struct sample_buffer *buffer = sample_buffer_new();
+	for (uint64_t at = 0; buffer && at < rows; at += b.n) {
+		if (line.read(&line, p->at + at, (size_t)(rows - at), buffer, &b, NULL) < 0)
+			break;
+		for (size_t i = 0; i < b.n; i++) {
+			low = b.keys[i] < low ? b.keys[i] : low;
+			high = b.keys[i] > high ? b.keys[i] : high;
+		}
+	}
+	sample_buffer_free(buffer);
+	return rows > 0 && low <= high && high - low < rows + batch_of(c, epoch);
+}
+
+static bool declared_unshuffled(const struct ledger *l)
+{
+	static const char *const words[] = {
+		"sequential", "none", "unshuffled", "in order", "file order"};
+
+	for (size_t i = 0; i < l->datasets.count; i++)
+		for (size_t k = 0; k < sizeof words / sizeof *words; k++)
+			if (slice_is(slice_of(l->datasets.items[i].order), words[k]))
+				return true;
+	return false;
+}
+
+static void tell_identical(
+	struct findings *sink, const struct case_line *c, size_t first, size_t last)
+{
+	const struct line_epoch *p = &c->tally.epochs.items[first],
+				*q = &c->tally.epochs.items[last];
+	struct finding *f = finding_add(sink, FINDING_D107, "%sepochs %lld to %lld have one order",
+		c->what, (long long)label_of(c, first), (long long)label_of(c, last));
+
+	data_place(f, &c->lineage, p->at, q->at + q->rows - p->at);
+	f->observed = quantity_count((int64_t)(last - first + 1));
+	f->unit = "epochs of one order";
+	for (size_t i = 0; i < c->lineage.ledger->spaces.count; i++) {
+		if (c->lineage.ledger->spaces.items[i].kind == KEY_ID)
+			continue;
+		f->severity = SEVERITY_INFO;
+		f->meaning = "that is as it should be where the data is not shuffled";
+	}
+}
+
+/* Two epochs in the same order, as far as the second one goes. -1: cannot be told. */
+static int same_order(const struct case_line *c, size_t a)
+{
+	const struct line_epoch *p = &c->tally.epochs.items[a], *q = p + 1;
+	struct sample_source line = lineage_line(&c->lineage);
+	uint64_t most = p->rows < q->rows ? p->rows : q->rows;
+
+	most = most < ORDER_ROWS ? most : ORDER_ROWS;
+	if (most < 4 || most < batch_of(c, a + 1))
+		return -1;
+	return align_run(&line, p->at, &line, q->at, most, c->lineage.ledger, NULL) ==
+	       (int64_t)most;
+}
+
+static void run_data_order(struct audit_case *c, struct findings *sink, struct coverage *cover)
+{
+	for (size_t i = 0; i < c->line_count; i++) {
+		const struct case_line *line = &c->lines[i];
+		const struct tally *t = &line->tally;
+		const char *subject = findings_text(sink, "the order of %sepochs", line->what);
+		uint64_t compared = 0;
+
+		if (t->epochs.count < 2 || line->judged.keys_change) {
+			cover_not_checked(cover, "data-order", subject, "%s",
+				line->judged.keys_change
+					? "content keys do not come again from epoch to epoch"
+					: "there are no two epochs to compare");
+			continue;
+		}
+		for (size_t k = 0; k + 1 < t->epochs.count;) {
+			size_t last = k;
+			int same = -1;
+			while (last + 1 < t->epochs.count && (same = same_order(line, last)) != 0) {
+				compared += same > 0;
+				if (same < 0)
+					break;
+				last++;
+			}
+			compared += same == 0;
+			if (last > k && !declared_unshuffled(line->lineage.ledger) &&
+				!reads_in_order(line, k))
+				tell_identical(sink, line, k, last);
+			k = last + 1;
+		}
+		cover_ran(cover, "data-order", subject, "pairs of epochs", compared,
+			t->epochs.count - 1, NULL);
+	}
+}
+
+const struct rule rule_data_order = {
+	.name = "data-order",
+	.subject = "the order of epochs",
+	.needs = NEEDS_LEDGER,
+	.run = run_data_order,
+};

@@ -1,0 +1,578 @@
+/* SPDX-License-Identifier: MIT */
+#include "audit/seams.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#define WINDOW_STEPS 64u /* the longest window in which a permutation is one */
+#define SEQUENCE_ROWS 4096u
+#define CHANGED_SHARE 0.9 /* new keys in later epochs from which on keys do not come again */
+
+const struct ledger_step *line_step_at(const struct lineage *g, uint64_t at)
+{
+	const struct line_part *p = &g->line.items[lineage_part_at(g, at)];
+	return &g->ledger->steps.items[ledger_step_of_row(g->ledger, line_row(p, at))];
+}
+
+bool seam_fresh_declared(const struct ledger_attempt *a)
+{
+	return a->intent.seed || a->intent.order;
+}
+
+bool attempt_ended_well(const struct ledger_attempt *a)
+{
+	static const char *const words[] = {
+		"finish", "complete", "done", "success", "exit 0", "normal", "ok", "max_steps"};
+
+	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+		if (slice_find(slice_of(a->end), slice_of(words[i])) != SIZE_MAX)
+			return true;
+	return false;
+}
+
+/* What the data itself does --------------------------------------------------------------------
+ */
+
+/* Pairs of samples of a part of the line that share an epoch. */
+double part_pairs(const struct case_line *c, size_t part)
+{
+	const struct line_part *p = &c->lineage.line.items[part];
+	const struct tally *t = &c->tally;
+	double pairs = 0;
+
+	for (size_t k = tally_epoch_at(t, p->at); k < t->epochs.count; k++) {
+		const struct line_epoch *epoch = &t->epochs.items[k];
+		uint64_t from = epoch->at > p->at ? epoch->at : p->at;
+		uint64_t end = epoch->at + epoch->rows < p->at + p->rows ? epoch->at + epoch->rows
+									 : p->at + p->rows;
+		if (from >= end)
+			break;
+		pairs += (double)(end - from) * (double)(end - from) / 2;
+	}
+	return pairs;
+}
+
+const struct ledger_geometry *part_geometry(const struct case_line *c, size_t part)
+{
+	const struct ledger *l = c->lineage.ledger;
+	return &l->geometries.items[l->steps.items[c->lineage.line.items[part].first].geometry];
+}
+
+/*
+ * How likely two samples of an epoch are the same one, inside a rank and between ranks, from
+ * repeats inside attempts. A replay inside an attempt would look like it; repeats in a row are no
+ * chance and are taken out.
+ */
+static void find_duplicates(struct case_line *c)
+{
+	const struct lineage *g = &c->lineage;
+	const struct tally *t = &c->tally;
+	double pairs = 0, cross_pairs = 0, again = 0, cross = 0, in_row = 0, kept = 0;
+
+	for (size_t i = 0; i < t->repeats.count; i++) {
+		const struct repeat *r = &t->repeats.items[i];
+		size_t part = lineage_part_at(g, r->at);
+		if (r->before < g->line.items[part].at)
+			continue;
+		kept++;
+		in_row += i > 0 && r->at - t->repeats.items[i - 1].at ==
+					   r->before - t->repeats.items[i - 1].before;
+	}
+	for (size_t i = 0; i < g->line.count; i++) {
+		double ranks = part_geometry(c, i)->ranks, here = part_pairs(c, i);
+		again += (double)t->parts.items[i].in_rank;
+		cross += (double)t->parts.items[i].in_ranks;
+		pairs += ranks > 0 ? here / ranks : here;
+		cross_pairs += ranks > 1 ? here * (1 - 1 / ranks) : 0;
+	}
+	if (kept > 0 && in_row > 0.5 * kept)
+		again *= 1 - in_row / kept;
+	c->judged.duplicates = pairs > 0 ? again / pairs : 0;
+	c->judged.cross_duplicates = cross_pairs > 0 ? cross / cross_pairs : 0;
+}
+
+/* How many samples after a seam chance lets come again, at the rates of the attempts themselves. */
+static double expected_repeats(const struct case_line *c, const struct seam *s)
+{
+	double pairs = (double)s->behind * (double)s->inside;
+	double ranks = part_geometry(c, s->part)->ranks;
+	double most = (double)s->inside;
+
+	if (ranks < 1)
+		return 0;
+	pairs *= c->judged.duplicates / ranks + c->judged.cross_duplicates * (1 - 1 / ranks);
+	return pairs < most ? pairs : most;
+}
+
+/* Content keys that are new in every epoch: augmented before they were hashed, say. */
+static bool keys_change(const struct case_line *c)
+{
+	const struct ledger *l = c->lineage.ledger;
+	uint64_t fresh = 0, rows = 0;
+
+	for (size_t i = 0; i < l->spaces.count; i++)
+		if (l->spaces.items[i].kind != KEY_CONTENT)
+			return false;
+	for (size_t i = 1; i < c->tally.epochs.count; i++) {
+		fresh += c->tally.epochs.items[i].fresh;
+		rows += c->tally.epochs.items[i].distinct;
+	}
+	return rows > 0 && c->tally.how != EPOCHS_NONE &&
+	       (double)fresh > CHANGED_SHARE * (double)rows;
+}
+
+/* Repeats of the seam's epoch; padding in its last step is none, unless the whole step repeats. */
+static uint64_t repeats_of(const struct case_line *c, const struct seam *s)
+{
+	const struct line_epoch *epoch = &c->tally.epochs.items[s->epoch];
+	uint64_t n = c->tally.parts.items[s->part].across;
+	uint64_t end = epoch->at + epoch->rows;
+	bool last = s->at + s->rows >= end;
+
+	if (last && epoch->tail_across > c->tally.padding)
+		n += epoch->tail_across;
+	return n;
+}
+
+/* Whether so many repeats are more than the data's own duplicates give. */
+static bool is_excess(
+	const struct case_line *c, const struct seam *s, uint64_t repeated, double expected)
+{
+	const struct ledger *l = c->lineage.ledger;
+
+	if (repeated == 0)
+		return false;
+	if (align_in_order(&s->again) && s->again.votes >= 3 && s->again.run >= 3)
+		return true;
+	if (expected > 0)
+		return (double)repeated > expected + 5 * sqrt(expected) + 3;
+	/* No duplicate was seen so far: ids have none, content may have some yet. */
+	for (size_t i = 0; i < l->spaces.count; i++)
+		if (l->spaces.items[i].kind == KEY_CONTENT)
+			return repeated > 3 || repeated == s->inside || align_in_order(&s->again);
+	return true;
+}
+
+/* Expected places ------------------------------------------------------------------------------ */
+
+struct interval {
+	uint64_t low, high, n;
+	bool holds; /* the ids are all of [low, high] */
+};
+
+/* The ids of some samples of the line as one interval, where they are one. */
+static int interval_of(
+	const struct lineage *g, uint64_t at, uint64_t n, struct interval *x, struct error *e)
+{
+	struct sample_source line = lineage_line(g);
+	struct sample_buffer *buffer = sample_buffer_new();
+	struct sample_block b;
+	int status = buffer ? RP_OK : fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory to read");
+	uint64_t sum = 0;
+
+	*x = (struct interval){.low = UINT64_MAX};
+	for (uint64_t done = 0; done < n && status == RP_OK; done += b.n) {
+		status = line.read(&line, at + done, (size_t)(n - done), buffer, &b, e);
+		for (size_t i = 0; i < b.n && status == RP_OK; i++) {
+			x->low = b.keys[i] < x->low ? b.keys[i] : x->low;
+			x->high = b.keys[i] > x->high ? b.keys[i] : x->high;
+			sum += b.keys[i];
+		}
+	}
+	sample_buffer_free(buffer);
+	x->n = n;
+	/* Width and sum agree: as good as all different, for ids that are not made to deceive. */
+	x->holds = n > 0 && x->high - x->low == n - 1 &&
+		   sum == n * x->low + (n % 2 ? (n - 1) / 2 * n : n / 2 * (n - 1));
+	return status;
+}
+
+/* Whole steps from a place on, or before it, of at most so many samples. */
+static uint64_t whole_steps(
+	const struct lineage *g, uint64_t at, const struct line_part *p, bool before)
+{
+	uint64_t n = 0;
+
+	for (uint32_t k = 0; k < p->steps && k < 8; k++) {
+		uint32_t i = before ? p->first + p->steps - 1 - k : p->first + k;
+		uint32_t more = g->ledger->steps.items[i].n;
+		if (n + more > SEQUENCE_ROWS && n > 0)
+			break;
+		n += more;
+	}
+	(void)at;
+	return n;
+}
+
+/* Data that is read in order: how far the first ids after the seam lie beyond the next one. */
+static int sequence_lag(const struct case_line *c, const struct seam *s, bool *known, int64_t *lag,
+	uint64_t *next, struct error *e)
+{
+	const struct lineage *g = &c->lineage;
+	const struct line_part *after = &g->line.items[s->part], *before = after - 1;
+	struct interval a, b;
+
+	*known = false;
+	if (g->ledger->spaces.count != 1 || g->ledger->spaces.items[0].kind != KEY_ID || s->opens)
+		return RP_OK;
+	uint64_t n = whole_steps(g, s->at, before, true), m = whole_steps(g, s->at, after, false);
+	n = n < s->behind ? n : s->behind;
+	if (n < 2 || m < 2)
+		return RP_OK;
+	int status = interval_of(g, s->at - n, n, &a, e);
+	if (status == RP_OK)
+		status = interval_of(g, s->at, m, &b, e);
+	*known = status == RP_OK && a.holds && b.holds && n + m >= 6;
+	*lag = (int64_t)(b.low - (a.high + 1));
+	*next = a.high + 1;
+	return status;
+}
+
+/* Judging -------------------------------------------------------------------------------------- */
+
+static void judge_replay(const struct case_line *c, const struct seam *s, struct seam_judgement *j)
+{
+	uint64_t source = align_source(s, &s->again), start = s->at - s->behind;
+
+	j->source = source;
+	j->expected_at = s->behind;
+	j->observed_at = source > start ? source - start : 0;
+	j->run = s->again.run > 0 ? s->again.first + s->again.run : j->repeated;
+	j->outcome = source == 0       ? SEAM_FROM_START
+		     : source == start ? SEAM_FROM_EPOCH
+				       : SEAM_WINDOW;
+	(void)c;
+}
+
+/* The order of an earlier epoch, which was not that of this one before the seam. */
+static bool judge_other_epoch(
+	const struct case_line *c, const struct seam *s, struct seam_judgement *j)
+{
+	if (!align_in_order(&s->before) || s->followed || s->before.votes < 2)
+		return false;
+	/* Neighbouring epochs of one order are another matter, and so are all epochs alike. */
+	if (s->opens && s->earlier + 1 == s->epoch)
+		return false;
+	const struct line_epoch *earlier = &c->tally.epochs.items[s->earlier];
+	j->source = align_source(s, &s->before);
+	j->expected_at = s->behind;
+	j->observed_at = j->source - earlier->at;
+	j->run = s->before.run > 0 ? s->before.first + s->before.run : s->inside;
+	j->outcome = j->source == 0 && !s->opens ? SEAM_FROM_START : SEAM_OTHER_EPOCH;
+	return true;
+}
+
+static void hole_at(const struct seam *s, struct seam_judgement *j, uint64_t lag)
+{
+	j->outcome = SEAM_HOLE;
+	j->hole = lag;
+	j->expected_at = s->behind;
+	j->observed_at = s->behind + lag;
+}
+
+/* Sums of steps of both sides until they meet again. */
+static uint32_t window_steps(
+	const struct ledger *l, const struct line_part *p, const struct seam *s)
+{
+	uint64_t a[2] = {0}, b[2] = {0};
+
+	for (uint32_t k = s->match.same; k < s->match.steps && k - s->match.same < WINDOW_STEPS;
+		k++) {
+		const struct ledger_step *x = &l->steps.items[p->first + k],
+					 *y = &l->steps.items[s->key.first + k];
+		a[1] += x->sum[1] + (a[0] + x->sum[0] < a[0]);
+		a[0] += x->sum[0];
+		b[1] += y->sum[1] + (b[0] + y->sum[0] < b[0]);
+		b[0] += y->sum[0];
+		if (a[0] == b[0] && a[1] == b[1])
+			return k - s->match.same + 1;
+	}
+	return 0;
+}
+
+/* The step of the key, counted from the difference on, with the samples of one of ours; -1: none.
+ */
+static int32_t step_in_key(
+	const struct ledger *l, const struct seam *s, const struct ledger_step *x)
+{
+	for (uint32_t k = s->match.same; k < s->key.steps && k - s->match.same < WINDOW_STEPS;
+		k++) {
+		const struct ledger_step *y = &l->steps.items[s->key.first + k];
+		if (x->sum[0] == y->sum[0] && x->sum[1] == y->sum[1] && x->n == y->n)
+			return (int32_t)(k - s->match.same);
+	}
+	return -1;
+}
+
+/* The same batches take other turns, or the same samples other batches, within a window. */
+static bool judge_permuted(
+	const struct case_line *c, const struct seam *s, struct seam_judgement *j)
+{
+	const struct ledger *l = c->lineage.ledger;
+	const struct line_part *p = &c->lineage.line.items[s->part];
+
+	if (s->match.by_samples || s->match.same >= s->match.steps)
+		return false;
+	uint32_t window = window_steps(l, p, s);
+	int32_t first = step_in_key(l, s, &l->steps.items[p->first + s->match.same]);
+	uint32_t known = 0, looked = 0;
+	int32_t farthest = 0;
+	for (uint32_t k = s->match.same; k < s->match.steps && looked < WINDOW_STEPS;
+		k++, looked++) {
+		int32_t at = step_in_key(l, s, &l->steps.items[p->first + k]);
+		int32_t moved = at - (int32_t)(k - s->match.same);
+		known += at >= 0;
+		if (at >= 0 && abs(moved) > farthest)
+			farthest = abs(moved);
+	}
+	j->batches_whole = looked > 1 && known == looked;
+	/* Without the end of a window in the key: all batches known, none far from its turn. */
+	bool turns = looked >= 3 && known + (uint32_t)farthest >= looked && farthest > 0 &&
+		     farthest <= 16 && known >= 2;
+	if (window == 0 && !turns)
+		return false;
+	j->outcome = SEAM_PERMUTED;
+	j->window = window > 0 ? window : (uint32_t)farthest + 1;
+	j->rotation = known >= 2 && first > 0 ? first : 0;
+	return true;
+}
+
+/*
+ * New samples of the epoch, and none of the answer key's to the end of the epoch or of the run: the
+ * key's were passed over.
+ */
+static void judge_passed_over(
+	const struct case_line *c, const struct seam *s, struct seam_judgement *j)
+{
+	const struct line_epoch *epoch = &c->tally.epochs.items[s->epoch];
+	const struct ledger_attempt *a = &c->lineage.ledger->attempts.items[s->to];
+
+	if (s->ahead.heads > 0 || s->again.heads > 0 || s->head < s->inside || c->tally.size == 0 ||
+		!(epoch->ended || attempt_ended_well(a)) || c->tally.size < epoch->distinct)
+		return;
+	uint64_t missing = c->tally.size - epoch->distinct;
+	if (missing >= s->key.rows)
+		hole_at(s, j, missing);
+}
+
+static int judge_without_repeats(
+	const struct case_line *c, const struct seam *s, struct seam_judgement *j, struct error *e)
+{
+	bool known = false;
+	int64_t lag = 0;
+	uint64_t next = 0;
+
+	if (s->key.origin != KEY_NONE && s->match.differs) {
+		if (align_in_order(&s->ahead) && s->ahead.offset > 0 &&
+			2 * s->ahead.heads > s->head &&
+			!(s->match.same > 0 && !s->match.by_samples)) {
+			hole_at(s, j, (uint64_t)s->ahead.offset);
+			return RP_OK;
+		}
+		if (judge_permuted(c, s, j) || judge_other_epoch(c, s, j))
+			return RP_OK;
+	}
+	if (s->key.origin == KEY_NONE || s->match.differs) {
+		int status = sequence_lag(c, s, &known, &lag, &next, e);
+		if (status < 0)
+			return status;
+		if (known && lag > 0 && !(c->tally.size > 0 && next >= c->tally.size)) {
+			hole_at(s, j, (uint64_t)lag);
+			return RP_OK;
+		}
+		if (!known && align_in_order(&s->before) && s->followed && s->lag > 0 &&
+			s->before.votes >= 2) {
+			hole_at(s, j, (uint64_t)s->lag);
+			return RP_OK;
+		}
+		if (!known && judge_other_epoch(c, s, j))
+			return RP_OK;
+	}
+	j->outcome = s->key.origin != KEY_NONE && s->match.differs ? SEAM_DIFFERS : SEAM_SOUND;
+	j->run = s->inside;
+	if (j->outcome == SEAM_DIFFERS)
+		judge_passed_over(c, s, j);
+	return RP_OK;
+}
+
+/* Declared skips ------------------------------------------------------------------------------- */
+
+/* Whether a step of the key, or the samples of it, are declared to be passed over. */
+static bool is_skipped(const struct ledger *l, const struct ledger_attempt *a,
+	const struct ledger_step *step, uint64_t place)
+{
+	for (uint32_t i = 0; i < a->intent.skips; i++) {
+		const struct ledger_skip *k = &l->skips.items[a->intent.first_skip + i];
+		int64_t first = k->samples ? (int64_t)place : step->step;
+		int64_t last = k->samples ? (int64_t)(place + step->n) - 1 : step->step;
+		if (!k->new_order && first >= k->from && last <= k->to)
+			return true;
+	}
+	return false;
+}
+
+static bool speaks_of_key(const struct ledger *l, const struct ledger_attempt *a)
+{
+	for (uint32_t i = 0; i < a->intent.skips; i++)
+		if (!l->skips.items[a->intent.first_skip + i].new_order)
+			return true;
+	return false;
+}
+
+/* A step's samples against those that come next in the key without what is skipped. */
+static void judge_skip(const struct case_line *c, const struct seam *s, struct seam_judgement *j)
+{
+	const struct ledger *l = c->lineage.ledger;
+	const struct ledger_attempt *a = &l->attempts.items[s->to];
+	const struct line_part *p = &c->lineage.line.items[s->part];
+	uint64_t sum[2] = {0}, want[2] = {0}, n = 0, want_n = 0, place = s->at, before = 0;
+	uint32_t i = 0, met = 0;
+	bool differs = false;
+
+	for (uint32_t k = 0; k < s->key.steps; k++) {
+		const struct ledger_step *x = &l->steps.items[s->key.first + k];
+		bool skipped = is_skipped(l, a, x, place);
+		place += x->n;
+		if (skipped) {
+			j->declared += x->n;
+			before += want_n == 0 ? x->n : 0;
+			continue;
+		}
+		if (differs)
+			continue;
+		want[1] += x->sum[1] + (want[0] + x->sum[0] < want[0]);
+		want[0] += x->sum[0];
+		want_n += x->n;
+		while (n < want_n && i < p->steps) {
+			const struct ledger_step *y = &l->steps.items[p->first + i++];
+			sum[1] += y->sum[1] + (sum[0] + y->sum[0] < sum[0]);
+			sum[0] += y->sum[0];
+			n += y->n;
+		}
+		if (n < want_n)
+			continue;
+		if (n > want_n)
+			continue; /* another batch size: compare where the numbers meet */
+		differs = sum[0] != want[0] || sum[1] != want[1];
+		met = differs ? met : i;
+	}
+	j->proven = met;
+	j->skipped = j->declared;
+	j->outcome = SEAM_SKIPPED;
+	if (!differs && (met > 0 || s->ahead.heads == 0))
+		return;
+	/* What did come: where in the key the first samples lie. */
+	if (align_in_order(&s->ahead))
+		j->skipped = s->ahead.offset > 0 ? (uint64_t)s->ahead.offset : 0;
+	else if (s->ahead.heads > 0)
+		j->skipped = 0;
+	else if (!j->fresh_declared && differs && met == 0)
+		j->skipped = UINT64_MAX; /* nothing of the key came again at all */
+	else
+		return;
+	if (j->skipped != before || differs)
+		j->outcome = SEAM_SKIP_WRONG;
+}
+
+static int judge_seam(
+	const struct case_line *c, const struct seam *s, struct seam_judgement *j, struct error *e)
+{
+	const struct ledger *l = c->lineage.ledger;
+	const struct ledger_attempt *a = &l->attempts.items[s->to];
+
+	j->fresh_declared = seam_fresh_declared(a);
+	j->expected = expected_repeats(c, s);
+	j->repeated = repeats_of(c, s);
+	if (c->judged.keys_change) {
+		j->outcome = SEAM_UNKNOWABLE;
+		j->why = "content keys do not come again from epoch to epoch (augmentation?)";
+		return RP_OK;
+	}
+	bool excess = is_excess(c, s, j->repeated, j->expected);
+	if (excess && align_in_order(&s->again)) {
+		judge_replay(c, s, j);
+		/* Where nothing tells epochs, all of the data once more in order may be one. */
+		return RP_OK;
+	}
+	if (speaks_of_key(l, a) && s->key.origin != KEY_NONE) {
+		judge_skip(c, s, j);
+		if (j->outcome == SEAM_SKIP_WRONG || !excess)
+			return RP_OK;
+	}
+	bool matched = s->key.origin != KEY_NONE && !s->match.differs && s->match.same > 0;
+	if (matched && !excess) {
+		j->proven = s->match.same;
+		j->outcome = s->match.by_samples               ? SEAM_BY_SAMPLES
+			     : s->match.equal == s->match.same ? SEAM_EXACT
+							       : SEAM_REARRANGED;
+		return RP_OK;
+	}
+	if (excess) {
+		j->run = s->inside;
+		if (!j->fresh_declared && judge_other_epoch(c, s, j))
+			return RP_OK;
+		j->outcome = j->fresh_declared ? SEAM_FRESH : SEAM_OTHER_ORDER;
+		/* All of it was seen, nothing tells epochs: the data began a new one, as it seems.
+		 */
+		if (c->tally.how == EPOCHS_NONE && !j->fresh_declared &&
+			s->again.heads == s->head && s->head >= 4 && s->inside <= s->behind) {
+			j->outcome = SEAM_SOUND;
+			j->why = "where an epoch ends is not known: all samples after the resume "
+				 "were consumed before, in another order, as a new epoch would";
+		}
+		return RP_OK;
+	}
+	int status = judge_without_repeats(c, s, j, e);
+	if (status == RP_OK && j->fresh_declared &&
+		(j->outcome == SEAM_DIFFERS || j->outcome == SEAM_SOUND ||
+			j->outcome == SEAM_OTHER_EPOCH || j->outcome == SEAM_PERMUTED))
+		j->outcome = SEAM_FRESH;
+	return status;
+}
+
+bool epoch_missing(const struct case_line *c, size_t epoch, uint64_t *missing)
+{
+	const struct tally *t = &c->tally;
+	const struct line_epoch *p = &t->epochs.items[epoch];
+	uint64_t size = t->size;
+
+	/* What an undisturbed epoch has, where nobody says. */
+	for (size_t i = 0; i < t->epochs.count && size == 0; i++)
+		if (t->epochs.items[i].ended && t->epochs.items[i].seams == 0 &&
+			t->how == EPOCHS_LOGGED && t->epochs.items[i].again == 0)
+			size = t->epochs.items[i].distinct;
+	if (size == 0 || t->how == EPOCHS_NONE)
+		return false;
+	*missing = size > p->distinct ? size - p->distinct : 0;
+	return p->ended || p->rows >= size * t->repeat;
+}
+
+int case_line_open(struct case_line *c, const struct ledger *l, enum attempt_kind kind,
+	uint32_t tip, const struct lineage_told *told, size_t told_count, uint64_t memory,
+	unsigned threads, struct error *e)
+{
+	*c = (struct case_line){.what = kind == ATTEMPT_VALIDATION ? "validation " : ""};
+	int status = lineage_build_to(&c->lineage, l, kind, tip, told, told_count, e);
+	if (status == RP_OK)
+		status = tally_count(&c->tally, &c->lineage, memory, threads, e);
+	if (status == RP_OK)
+		status = align_seams(&c->alignments, &c->lineage, &c->tally, threads, e);
+	if (status < 0)
+		return status;
+	find_duplicates(c);
+	c->judged.keys_change = keys_change(c);
+	for (size_t i = 0; i < c->alignments.seams.count && status == RP_OK; i++) {
+		struct seam_judgement *j = array_push(&c->judged.list, SIZE_MAX / sizeof *j);
+		status = j ? judge_seam(c, &c->alignments.seams.items[i], j, e)
+			   : fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for the seams");
+	}
+	return status;
+}
+
+void case_line_close(struct case_line *c)
+{
+	array_release(&c->judged.list);
+	align_release(&c->alignments);
+	tally_release(&c->tally);
+	lineage_release(&c->lineage);
+}

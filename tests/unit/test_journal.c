@@ -1,0 +1,642 @@
+/* SPDX-License-Identifier: MIT */
+/* What the recorder writes and what is read back: whole, torn, damaged, from several launches. */
+#define _GNU_SOURCE
+#include "ledger/read_journal.h"
+
+#include <check.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <reprise_record.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/journal.h"
+
+Suite *suite_journal(void);
+
+#define FILES_MAX 64
+
+static char folder[64];
+static char *paths[FILES_MAX];
+static size_t path_count;
+static struct limits limits;
+static struct ledger ledger;
+
+/* Everything below the folder goes, and the folder if it is asked for. */
+static void clear(bool whole)
+{
+	char command[160];
+	snprintf(command, sizeof command, "rm -rf %s/* && rmdir %s", folder, folder);
+	if (!whole)
+		*strchr(command, '&') = '\0';
+	ck_assert_int_eq(system(command), 0);
+}
+
+static void setup(void)
+{
+	strcpy(folder, "/tmp/reprise-journal-XXXXXX");
+	ck_assert_ptr_nonnull(mkdtemp(folder));
+	limits = limits_default();
+	path_count = 0;
+	unsetenv("REPRISE_LAUNCH");
+	unsetenv("SLURM_JOB_ID");
+	unsetenv("TORCHELASTIC_RUN_ID");
+}
+
+static void teardown(void)
+{
+	for (size_t i = 0; i < path_count; i++)
+		free(paths[i]);
+	clear(true);
+}
+
+/* Every journal below the folder, launch by launch. */
+static void find_journals(void)
+{
+	struct dirent **launches, **files;
+	int n = scandir(folder, &launches, NULL, alphasort);
+	for (int i = 0; i < n; i++) {
+		char path[400];
+		snprintf(path, sizeof path, "%s/%s", folder, launches[i]->d_name);
+		int m = launches[i]->d_name[0] == '.' ? 0 : scandir(path, &files, NULL, alphasort);
+		for (int k = 0; k < m; k++) {
+			if (strstr(files[k]->d_name, JOURNAL_SUFFIX))
+				ck_assert_int_gt(asprintf(&paths[path_count++], "%s/%s", path,
+							 files[k]->d_name),
+					0);
+			free(files[k]);
+		}
+		if (m > 0)
+			free(files);
+		free(launches[i]);
+	}
+	free(launches);
+}
+
+static void read_back(void)
+{
+	const struct ledger_options o = {.limits = &limits, .memory = 64 << 20};
+	struct error e = {0};
+	if (path_count == 0)
+		find_journals();
+	ck_assert_int_eq(ledger_init(&ledger, folder, &o, &e), RP_OK);
+	ck_assert_msg(journal_read(&ledger, (const char *const *)paths, (const char *const *)paths,
+			      path_count, &e) == RP_OK,
+		"%s", e.text);
+	ck_assert_msg(ledger_finish(&ledger, &e) == RP_OK, "%s", e.text);
+}
+
+static struct rp_record_options options(void)
+{
+	struct rp_record_options o;
+	rp_record_options_init(&o);
+	o.folder = folder;
+	o.from_step = 0;
+	return o;
+}
+
+static int record(struct rp_recorder *r, int64_t step, const int64_t *ids, size_t n)
+{
+	struct rp_record_step s;
+	rp_record_step_init(&s);
+	s.step = step;
+	s.ids = ids;
+	s.n = n;
+	return rp_record_step(r, &s);
+}
+
+/* Steps 1 to `last`, four ids each. */
+static void record_steps(struct rp_recorder *r, int64_t first, int64_t last)
+{
+	for (int64_t step = first; step <= last; step++) {
+		const int64_t ids[] = {step * 4, step * 4 + 1, step * 4 + 2, step * 4 + 3};
+		ck_assert_int_eq(record(r, step, ids, 4), RP_RECORD_OK);
+	}
+}
+
+static uint64_t key_at(uint64_t row)
+{
+	struct sample_source all = ledger_samples(&ledger);
+	struct sample_buffer *buffer = sample_buffer_new();
+	struct sample_block block;
+	struct error e = {0};
+	ck_assert_int_eq(all.read(&all, row, 1, buffer, &block, &e), RP_OK);
+	uint64_t key = block.keys[0];
+	sample_buffer_free(buffer);
+	return key;
+}
+
+START_TEST(steps_come_back)
+{
+	struct rp_record_source sources[] = {{.name = "web", .size = 100, .weight = 0.75},
+		{.name = "code \"x\"\n\xff", .weight = 0.25}};
+	struct rp_record_options o = options();
+	o.run = "tiny";
+	o.sources = sources;
+	o.source_count = 2;
+	o.seed = -7;
+	o.has_seed = 1;
+	o.global_batch = 4;
+	struct rp_recorder *r = rp_recorder_open(&o);
+	const int64_t ids[] = {7, -3, INT64_MAX, 1 << 20};
+	const uint16_t of[] = {0, 1, 0, 0};
+	const uint32_t tokens[] = {10, 20, 30, 40}, micro[] = {1, 3};
+	const float losses[] = {1, 2, 3, 4};
+	struct rp_record_step s;
+	rp_record_step_init(&s);
+	s.step = 1;
+	s.n = 4;
+	s.ids = ids;
+	s.sources = of;
+	s.tokens = tokens;
+	s.losses = losses;
+	s.micro = micro;
+	s.micro_count = 2;
+	s.epoch = 3;
+	s.loss = 2.5;
+	s.lr = 1e-3;
+	s.flags = RP_RECORD_SKIPPED;
+	ck_assert_int_eq(rp_record_step(r, &s), RP_RECORD_OK);
+	ck_assert_int_eq(rp_record_checkpoint(r, 1, "ckpt/1", 4, NULL), RP_RECORD_OK);
+	struct rp_record_summary summary = {.size = sizeof summary};
+	ck_assert_int_eq(rp_recorder_close(r, "finished", &summary), RP_RECORD_OK);
+	ck_assert_uint_eq(summary.steps, 1);
+	ck_assert_uint_eq(summary.samples, 4);
+	ck_assert_str_eq(summary.first_error, "");
+
+	read_back();
+	ck_assert_uint_eq(ledger.attempts.count, 1);
+	const struct ledger_attempt *a = &ledger.attempts.items[0];
+	ck_assert_int_eq(a->from_step, 0);
+	ck_assert_int_eq(a->seed, -7);
+	ck_assert_int_eq(a->global_batch, 4);
+	ck_assert_str_eq(a->end, "finished");
+	ck_assert_uint_eq(ledger.steps.count, 1);
+	const struct ledger_step *step = &ledger.steps.items[0];
+	ck_assert_int_eq(step->epoch, 3);
+	ck_assert(!step->applied);
+	ck_assert_float_eq(step->loss, 2.5f);
+	ck_assert_uint_eq(step->tokens, 100);
+	ck_assert_uint_eq(ledger.geometries.items[step->geometry].parts, 2);
+	ck_assert_uint_eq(key_at(1), (uint64_t)-3);
+	ck_assert_uint_eq(ledger.sources.count, 2);
+	ck_assert_double_eq(ledger.sources.items[0].weight, 0.75);
+	ck_assert_uint_eq(ledger.sources.items[1].samples, 1);
+	ck_assert_uint_eq(ledger.checkpoints.count, 1);
+	ck_assert_str_eq(ledger.checkpoints.items[0].path, "ckpt/1");
+	ck_assert_uint_eq(ledger.lines_lost, 0);
+	ck_assert_uint_eq(ledger.noted, 0);
+	ledger_release(&ledger);
+}
+END_TEST
+
+/* Ids that each encoding is meant for, and ones that it must not be taken for. */
+START_TEST(columns_keep_their_values)
+{
+	enum { N = 300 };
+	int64_t ids[N];
+	for (int i = 0; i < N; i++) {
+		int64_t of[] = {5, i, 1000 - 3 * i, (i * 7919) % 251, (int64_t)1 << 40 | i * i,
+			i % 2 ? INT64_MIN : INT64_MAX, i < N - 1 ? 4 : 9, (i * 7919) % 65521};
+		ids[i] = of[_i];
+	}
+	struct rp_record_options o = options();
+	struct rp_recorder *r = rp_recorder_open(&o);
+	ck_assert_int_eq(record(r, 1, ids, N), RP_RECORD_OK);
+	ck_assert_int_eq(record(r, 2, ids, 1), RP_RECORD_OK);
+	ck_assert_int_eq(record(r, 3, ids, 0), RP_RECORD_OK);
+	rp_recorder_close(r, NULL, NULL);
+	read_back();
+	ck_assert_uint_eq(ledger.rows, N + 1);
+	for (int i = 0; i < N; i++)
+		ck_assert_uint_eq(key_at((uint64_t)i), (uint64_t)ids[i]);
+	ck_assert_uint_eq(ledger.steps.count, 3);
+	ledger_release(&ledger);
+}
+END_TEST
+
+START_TEST(a_step_of_many_blocks_is_one_step)
+{
+	enum { N = 600001 };
+	int64_t *ids = calloc(N, sizeof *ids);
+	for (int i = 0; i < N; i++)
+		ids[i] = (int64_t)i * i;
+	struct rp_record_options o = options();
+	struct rp_recorder *r = rp_recorder_open(&o);
+	ck_assert_int_eq(record(r, 1, ids, N), RP_RECORD_OK);
+	rp_recorder_close(r, NULL, NULL);
+	free(ids);
+	read_back();
+	ck_assert_uint_eq(ledger.steps.count, 1);
+	ck_assert_uint_eq(ledger.rows, N);
+	ck_assert_uint_eq(key_at(N - 1), (uint64_t)(N - 1) * (N - 1));
+	ck_assert_uint_eq(ledger.noted, 0);
+	ledger_release(&ledger);
+}
+END_TEST
+
+START_TEST(launches_and_ranks_make_attempts)
+{
+	for (int launch = 0; launch < 2; launch++) {
+		for (uint32_t rank = 0; rank < 3; rank++) {
+			struct rp_record_options o = options();
+			o.launch = launch ? "b" : "a";
+			o.rank = rank;
+			o.dp = rank;
+			o.dp_size = 3;
+			o.from_step = launch ? 5 : 0;
+			struct rp_recorder *r = rp_recorder_open(&o);
+			record_steps(r, launch ? 6 : 1, launch ? 9 : 7);
+			if (launch)
+				rp_recorder_close(r, NULL, NULL);
+			else
+				rp_recorder_close(r, "preempted", NULL);
+		}
+	}
+	read_back();
+	ck_assert_uint_eq(ledger.attempts.count, 2);
+	ck_assert_int_eq(ledger.attempts.items[1].from_step, 5);
+	ck_assert_uint_eq(ledger.attempts.items[0].steps, 7);
+	ck_assert_uint_eq(ledger.attempts.items[1].steps, 4);
+	ck_assert_uint_eq(ledger.attempts.items[0].rows, 7 * 12);
+	ck_assert_str_eq(ledger.attempts.items[0].end, "preempted");
+	ledger_release(&ledger);
+}
+END_TEST
+
+START_TEST(one_launch_id_used_twice_is_two_attempts)
+{
+	for (int turn = 0; turn < 2; turn++) {
+		struct rp_record_options o = options();
+		o.launch = "same";
+		o.from_step = turn * 3;
+		struct rp_recorder *r = rp_recorder_open(&o);
+		record_steps(r, turn * 3 + 1, turn * 3 + 4);
+		rp_recorder_close(r, NULL, NULL);
+	}
+	read_back();
+	ck_assert_uint_eq(ledger.attempts.count, 2);
+	ck_assert_int_eq(ledger.attempts.items[1].from_step, 3);
+	ledger_release(&ledger);
+}
+END_TEST
+
+START_TEST(going_back_inside_a_process_is_an_attempt)
+{
+	struct rp_record_options o = options();
+	struct rp_recorder *r = rp_recorder_open(&o);
+	record_steps(r, 1, 8);
+	record_steps(r, 6, 10);
+	rp_recorder_close(r, NULL, NULL);
+	read_back();
+	ck_assert_uint_eq(ledger.attempts.count, 2);
+	ck_assert_int_eq(ledger.attempts.items[1].from_step, 5);
+	ledger_release(&ledger);
+}
+END_TEST
+
+START_TEST(a_second_recorder_of_one_place_is_left_out)
+{
+	for (uint32_t rank = 0; rank < 2; rank++) {
+		struct rp_record_options o = options();
+		o.launch = "x";
+		o.rank = rank; /* two tensor-parallel ranks of data-parallel rank 0 */
+		o.world_size = 2;
+		struct rp_recorder *r = rp_recorder_open(&o);
+		record_steps(r, 1, 3);
+		rp_recorder_close(r, NULL, NULL);
+	}
+	read_back();
+	ck_assert_uint_eq(ledger.rows, 12);
+	ck_assert_uint_eq(ledger.noted, 1);
+	ledger_release(&ledger);
+}
+END_TEST
+
+/* The journal's bytes, and a way to put others in their place. */
+static uint8_t *bytes;
+static size_t byte_count;
+
+static void take_bytes(void)
+{
+	find_journals();
+	ck_assert_uint_eq(path_count, 1);
+	FILE *f = fopen(paths[0], "rb");
+	fseek(f, 0, SEEK_END);
+	byte_count = (size_t)ftell(f);
+	rewind(f);
+	bytes = malloc(byte_count);
+	ck_assert_uint_eq(fread(bytes, 1, byte_count, f), byte_count);
+	fclose(f);
+}
+
+static void put_bytes(const uint8_t *p, size_t n)
+{
+	FILE *f = fopen(paths[0], "wb");
+	ck_assert_uint_eq(fwrite(p, 1, n, f), n);
+	fclose(f);
+}
+
+/* Where block `index` begins; 0 is OPEN. */
+static size_t block_at(unsigned index)
+{
+	size_t at = JOURNAL_PREFIX_BYTES;
+	while (index--) {
+		uint32_t payload;
+		memcpy(&payload, bytes + at + 16, 4);
+		at += JOURNAL_HEAD_BYTES + ((payload + 7) & ~7u);
+	}
+	return at;
+}
+
+static void ten_steps(void)
+{
+	struct rp_record_options o = options();
+	struct rp_recorder *r = rp_recorder_open(&o);
+	record_steps(r, 1, 10);
+	rp_recorder_close(r, NULL, NULL);
+	take_bytes();
+}
+
+START_TEST(every_cut_of_the_last_blocks_keeps_the_rest)
+{
+	ten_steps();
+	for (size_t cut = block_at(8); cut <= byte_count; cut++) {
+		put_bytes(bytes, cut);
+		read_back();
+		unsigned whole =
+			7u + (cut >= block_at(9)) + (cut >= block_at(10)) + (cut >= block_at(11));
+		/* The zeros behind a payload may be missing. */
+		ck_assert_uint_ge(ledger.steps.count, whole);
+		ck_assert_uint_le(ledger.steps.count, whole + 1);
+		/* A cut between blocks cannot be seen but by the missing end. */
+		bool ended = *ledger.attempts.items[0].end != '\0';
+		ck_assert_int_eq(ended, ledger.noted + ledger.lines_lost == 0);
+		ledger_release(&ledger);
+	}
+	free(bytes);
+}
+END_TEST
+
+START_TEST(any_flipped_byte_is_noticed)
+{
+	ten_steps();
+	uint8_t *copy = malloc(byte_count);
+	for (size_t at = JOURNAL_PREFIX_BYTES; at < byte_count; at += 3) {
+		memcpy(copy, bytes, byte_count);
+		copy[at] ^= 0x20;
+		put_bytes(copy, byte_count);
+		read_back();
+		bool padding = ledger.steps.count == 10 && *ledger.attempts.items[0].end;
+		/* The zeros behind a payload are nobody's. */
+		if (!padding)
+			ck_assert_uint_gt(ledger.noted + ledger.lines_lost, 0);
+		ck_assert_uint_ge(ledger.steps.count, at < block_at(1) ? 0 : 9);
+		ledger_release(&ledger);
+	}
+	free(copy);
+	free(bytes);
+}
+END_TEST
+
+START_TEST(zeros_at_the_end_were_never_written)
+{
+	ten_steps();
+	size_t n = block_at(11);
+	uint8_t *copy = calloc(n + 8192, 1);
+	memcpy(copy, bytes, n);
+	put_bytes(copy, n + 8192);
+	read_back();
+	ck_assert_uint_eq(ledger.steps.count, 10);
+	ck_assert_uint_eq(ledger.lines_lost, 0);
+	ck_assert_uint_ge(ledger.noted, 1);
+	ledger_release(&ledger);
+	free(copy);
+	free(bytes);
+}
+END_TEST
+
+START_TEST(a_missing_or_doubled_block_is_noticed)
+{
+	ten_steps();
+	size_t a = block_at(4), b = block_at(5);
+	uint8_t *copy = malloc(2 * byte_count);
+	memcpy(copy, bytes, a);
+	memcpy(copy + a, bytes + b, byte_count - b);
+	put_bytes(copy, byte_count - (b - a));
+	read_back();
+	ck_assert_uint_eq(ledger.steps.count, 9);
+	ck_assert_uint_ge(ledger.noted, 2); /* the block, and its samples */
+	ledger_release(&ledger);
+
+	memcpy(copy, bytes, b);
+	memcpy(copy + b, bytes + a, byte_count - a);
+	put_bytes(copy, byte_count + (b - a));
+	read_back();
+	ck_assert_uint_eq(ledger.steps.count, 10);
+	ck_assert_uint_eq(ledger.rows, 40);
+	ck_assert_uint_eq(ledger.noted, 1);
+	ledger_release(&ledger);
+	free(copy);
+	free(bytes);
+}
+END_TEST
+
+START_TEST(a_newer_version_is_refused_by_name)
+{
+	ten_steps();
+	bytes[8] = 2;
+	put_bytes(bytes, byte_count);
+	read_back();
+	ck_assert_uint_eq(ledger.steps.count, 0);
+	ck_assert_ptr_nonnull(strstr(ledger.losses.items[0].what, "newer version"));
+	ledger_release(&ledger);
+	free(bytes);
+}
+END_TEST
+
+START_TEST(wrong_calls_are_counted_and_harmless)
+{
+	struct rp_record_options o = options();
+	struct rp_recorder *r = rp_recorder_open(&o);
+	const int64_t ids[] = {1, 2};
+	struct rp_record_step s;
+	rp_record_step_init(&s);
+	s.n = 2;
+	ck_assert_int_eq(rp_record_step(r, &s), RP_RECORD_ARGUMENT); /* no ids */
+	s.ids = ids;
+	s.source = 3;
+	ck_assert_int_eq(rp_record_step(r, &s), RP_RECORD_ARGUMENT);
+	s.source = -1;
+	s.size = 8;
+	ck_assert_int_eq(rp_record_step(r, &s), RP_RECORD_ARGUMENT);
+	ck_assert_int_eq(rp_record_step(r, NULL), RP_RECORD_ARGUMENT);
+	ck_assert_int_eq(rp_record_event(r, NULL, 1, NULL), RP_RECORD_ARGUMENT);
+	ck_assert_int_eq(record(r, 1, ids, 2), RP_RECORD_OK);
+	struct rp_record_summary summary = {.size = sizeof summary};
+	rp_recorder_close(r, NULL, &summary);
+	ck_assert_uint_eq(summary.wrong_calls, 5);
+	ck_assert_uint_eq(summary.steps, 1);
+	ck_assert_int_eq(rp_record_step(NULL, &s), RP_RECORD_CLOSED);
+	ck_assert_int_eq(rp_recorder_close(NULL, NULL, NULL), RP_RECORD_CLOSED);
+}
+END_TEST
+
+START_TEST(forked_children_write_nothing_and_are_counted)
+{
+	struct rp_record_options o = options();
+	struct rp_recorder *r = rp_recorder_open(&o);
+	const int64_t ids[] = {1, 2};
+	pid_t child = fork();
+	if (child == 0)
+		_exit(record(r, 1, ids, 2) == RP_RECORD_FORKED ? 0 : 1);
+	int status;
+	ck_assert_int_eq(waitpid(child, &status, 0), child);
+	ck_assert_int_eq(status, 0);
+	ck_assert_int_eq(record(r, 1, ids, 2), RP_RECORD_OK);
+	struct rp_record_summary summary = {.size = sizeof summary};
+	rp_recorder_close(r, NULL, &summary);
+	ck_assert_uint_eq(summary.forked_calls, 1);
+	read_back();
+	ck_assert_uint_eq(ledger.rows, 2);
+	ledger_release(&ledger);
+}
+END_TEST
+
+/* A full disk, played by the limit on a file's size: it is said, and later steps are there. */
+START_TEST(a_full_disk_is_a_gap)
+{
+	struct rp_record_options o = options();
+	struct rp_recorder *r = rp_recorder_open(&o);
+	record_steps(r, 1, 10);
+	struct rp_record_summary summary = {.size = sizeof summary};
+	rp_recorder_summary(r, &summary);
+	signal(SIGXFSZ, SIG_IGN);
+	struct rlimit old, full;
+	getrlimit(RLIMIT_FSIZE, &old);
+	full = old;
+	full.rlim_cur = summary.bytes + 40; /* in the midst of the next block */
+	ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &full), 0);
+	const int64_t ids[] = {1, 2, 3};
+	errno = 0;
+	for (int64_t step = 11; step <= 15; step++)
+		ck_assert_int_eq(record(r, step, ids, 3), RP_RECORD_LOST);
+	ck_assert_int_eq(errno, 0);
+	setrlimit(RLIMIT_FSIZE, &old);
+	record_steps(r, 16, 20);
+	ck_assert_int_eq(rp_recorder_close(r, NULL, &summary), RP_RECORD_OK);
+	ck_assert_uint_eq(summary.lost_steps, 5);
+	ck_assert_uint_eq(summary.lost_samples, 15);
+	ck_assert_int_eq(summary.first_errno, EFBIG);
+	read_back();
+	ck_assert_uint_eq(ledger.steps.count, 15);
+	ck_assert_uint_eq(ledger.lines_lost, 1);
+	ck_assert_ptr_nonnull(strstr(ledger.losses.items[0].what, "steps 11 to 15 (15 samples)"));
+	ledger_release(&ledger);
+}
+END_TEST
+
+START_TEST(a_folder_that_cannot_be_written_takes_nothing_down)
+{
+	struct rp_record_options o = options();
+	char inside[128];
+	snprintf(inside, sizeof inside, "%s/file", folder);
+	close(open(inside, O_CREAT | O_WRONLY, 0600));
+	o.folder = inside; /* a file, not a folder: root could write anywhere else */
+	struct rp_recorder *r = rp_recorder_open(&o);
+	ck_assert_ptr_nonnull(r);
+	const int64_t ids[] = {1};
+	for (int64_t step = 1; step <= 40; step++)
+		ck_assert_int_eq(record(r, step, ids, 1), RP_RECORD_LOST);
+	/* It can be written from now on: the next tries find out. */
+	unlink(inside);
+	int64_t step = 41;
+	while (step < 80 && record(r, step, ids, 1) != RP_RECORD_OK)
+		step++;
+	ck_assert_int_lt(step, 80);
+	struct rp_record_summary summary = {.size = sizeof summary};
+	ck_assert_int_eq(rp_recorder_close(r, NULL, &summary), RP_RECORD_OK);
+	ck_assert_uint_eq(summary.lost_steps, (uint64_t)step - 1);
+	ck_assert_int_eq(summary.first_errno, ENOTDIR);
+}
+END_TEST
+
+/* Killed at any moment, again and again: every acknowledged step is in the journal. */
+START_TEST(what_was_acknowledged_survives_a_kill)
+{
+	for (int round = 0; round < 200; round++) {
+		int pipes[2];
+		ck_assert_int_eq(pipe(pipes), 0);
+		pid_t child = fork();
+		if (child == 0) {
+			struct rp_record_options o = options();
+			struct rp_recorder *r = rp_recorder_open(&o);
+			for (int64_t step = 1;; step++) {
+				const int64_t ids[] = {step, step * 31};
+				if (record(r, step, ids, 2) != RP_RECORD_OK ||
+					write(pipes[1], &step, sizeof step) != sizeof step)
+					_exit(1);
+			}
+		}
+		close(pipes[1]);
+		usleep((useconds_t)(1000 + round * 37 % 4000));
+		kill(child, SIGKILL);
+		waitpid(child, NULL, 0);
+		int64_t step, acknowledged = 0;
+		while (read(pipes[0], &step, sizeof step) == sizeof step)
+			acknowledged = step;
+		close(pipes[0]);
+		find_journals();
+		if (path_count) {
+			read_back();
+			ck_assert_uint_ge(ledger.steps.count, (uint64_t)acknowledged);
+			ck_assert_uint_le(ledger.steps.count, (uint64_t)acknowledged + 1);
+			/* The block in writing may be torn; nobody was told that it is there. */
+			ck_assert_uint_le(ledger.lines_lost, 1);
+			ledger_release(&ledger);
+		} else {
+			ck_assert_int_eq(acknowledged, 0);
+		}
+		for (size_t i = 0; i < path_count; i++)
+			free(paths[i]);
+		path_count = 0;
+		clear(false);
+	}
+}
+END_TEST
+
+Suite *suite_journal(void)
+{
+	Suite *s = suite_create("journal");
+	TCase *t = tcase_create("journal");
+
+	tcase_add_checked_fixture(t, setup, teardown);
+	tcase_set_timeout(t, 120);
+	tcase_add_test(t, steps_come_back);
+	tcase_add_loop_test(t, columns_keep_their_values, 0, 8);
+	tcase_add_test(t, a_step_of_many_blocks_is_one_step);
+	tcase_add_test(t, launches_and_ranks_make_attempts);
+	tcase_add_test(t, one_launch_id_used_twice_is_two_attempts);
+	tcase_add_test(t, going_back_inside_a_process_is_an_attempt);
+	tcase_add_test(t, a_second_recorder_of_one_place_is_left_out);
+	tcase_add_test(t, every_cut_of_the_last_blocks_keeps_the_rest);
+	tcase_add_test(t, any_flipped_byte_is_noticed);
+	tcase_add_test(t, zeros_at_the_end_were_never_written);
+	tcase_add_test(t, a_missing_or_doubled_block_is_noticed);
+	tcase_add_test(t, a_newer_version_is_refused_by_name);
+	tcase_add_test(t, wrong_calls_are_counted_and_harmless);
+	tcase_add_test(t, forked_children_write_nothing_and_are_counted);
+	tcase_add_test(t, a_full_disk_is_a_gap);
+	tcase_add_test(t, a_folder_that_cannot_be_written_takes_nothing_down);
+	tcase_add_test(t, what_was_acknowledged_survives_a_kill);
+	suite_add_tcase(s, t);
+	return s;
+}
