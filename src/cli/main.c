@@ -30,7 +30,8 @@
  * state/      the resume state of a checkpoint as tables
  *   listing                       names, sizes and times below a path
  *   state, facts.def              files, facts, streams, optimizers, tensors
- *   relate, bytes                 streams of two states; the one pass over all bytes
+ *   relate                        streams and tensors of two states
+ *   bytes, statistics, gather     the one pass over all bytes; values; elements that lie apart
  *   moments                       what Adam's moments must obey, element by element
  * profile/    frameworks
  *   profile, profiles.def         the table of them, and reading a checkpoint
@@ -41,7 +42,7 @@
  *   ledger, build                 attempts, steps, shares, filled line by line
  *   store, strand, arrange        the samples' columns; where each line's lie; bringing all into order
  * audit/      the rules: audit, case, rules.def, rule_integrity, rule_position, rule_rng, rule_training,
- *             rule_optimizer, rule_values;
+ *             rule_optimizer, rule_values, rule_replicas;
  *             defects, defects.def, defect_conditions, rule_defects: what frameworks get wrong, and in
  *             which versions; environment: the versions that will resume;
  *             policy, policies.def: what a gate asks for; verdict: one word, its evidence, an exit status
