@@ -37,17 +37,11 @@ struct replicas {
 	bool wrapped;            /* every name begins as DistributedDataParallel has it */
 };
 
-/* The name that the model itself gives: DistributedDataParallel puts its own before it. */
-static const char *bare_name(const struct state_tensor *t)
-{
-	return strncmp(t->name, "module.", 7) == 0 ? t->name + 7 : t->name;
-}
-
 static int compare_copies(const void *pa, const void *pb)
 {
 	const struct state_tensor *a = *(const struct state_tensor *const *)pa;
 	const struct state_tensor *b = *(const struct state_tensor *const *)pb;
-	int order = strcmp(bare_name(a), bare_name(b));
+	int order = strcmp(tensor_bare_name(a), tensor_bare_name(b));
 
 	return order ? order : (a->rank > b->rank) - (a->rank < b->rank);
 }
@@ -108,9 +102,9 @@ static bool replicas_find(struct replicas *r, const struct state *s)
 			r->list[count++] = &s->tensors.items[i];
 	qsort(r->list, count, sizeof *r->list, compare_copies);
 	for (size_t i = 0; i < count;) {
-		struct group g = {.name = bare_name(r->list[i]), .items = r->list + i};
-		while (i < count && strcmp(bare_name(r->list[i]), g.name) == 0) {
-			r->wrapped = r->wrapped && g.items[g.count]->name != g.name;
+		struct group g = {.name = tensor_bare_name(r->list[i]), .items = r->list + i};
+		while (i < count && strcmp(tensor_bare_name(r->list[i]), g.name) == 0) {
+			r->wrapped = r->wrapped && tensor_bare_name(r->list[i]) != r->list[i]->name;
 			g.count++;
 			i++;
 		}

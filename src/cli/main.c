@@ -30,25 +30,32 @@
  * state/      the resume state of a checkpoint as tables
  *   listing                       names, sizes and times below a path
  *   state, facts.def              files, facts, streams, optimizers, tensors
+ *   run_file, run_keys.def        what the user tells of the run
  *   relate                        streams and tensors of two states
  *   bytes, statistics, gather     the one pass over all bytes; values; elements that lie apart
  *   moments                       what Adam's moments must obey, element by element
  * profile/    frameworks
  *   profile, profiles.def         the table of them, and reading a checkpoint
+ *   shapes.def                    scripts that save one dict of a shape of theirs
  *   candidate                     which files are one checkpoint
  *   collect                       state by shape and name, whatever framework wrote it
  *   profile_pytorch, profile_transformers, profile_lightning, profile_accelerate
  * ledger/     the sample log as tables
  *   ledger, build                 attempts, steps, shares, filled line by line
  *   store, strand, arrange        the samples' columns; where each line's lie; bringing all into order
+ *   read, readers.def             files and folders into one ledger; which launch a line belongs to
+ *   read_jsonl, step_line, said   JSON lines: those of steps, in one pass; all others
+ *   read_csv, read_journal        rows of samples; what the recorder writes
+ *   lines, scan                   lines of a file; parts of a JSON line
+ *   doubts                        what is odd in a ledger as a record
  * audit/      the rules: audit, case, rules.def, rule_integrity, rule_position, rule_rng, rule_training,
- *             rule_optimizer, rule_values, rule_replicas;
+ *             rule_optimizer, rule_values, rule_replicas, rule_run;
  *             defects, defects.def, defect_conditions, rule_defects: what frameworks get wrong, and in
  *             which versions; environment: the versions that will resume;
  *             policy, policies.def: what a gate asks for; verdict: one word, its evidence, an exit status
  * report/     answers: report (the data), render_text, render_json, render_gate, page, json_writer, explain
- * api/        the commands as functions that fill a report: verify, compare, show; subject, choose, conclude,
- *             overview
+ * api/        the commands as functions that fill a report: verify, compare, show, init; subject, choose,
+ *             conclude, overview, run
  * cli/        this folder
  *   main                          streams, signals, dispatch
  *   options, commands.def         the tables of options and commands, parsing, help

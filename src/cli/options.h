@@ -43,8 +43,8 @@ struct options {
 	struct verify_options verify; /* limits, against, step, quick, threads, settle */
 	const char *with[WITH_MAX];   /* what verify.with points to */
 	const char *policy, *report;  /* of gate: as typed, or NULL */
-	const char *output;           /* of snapshot: likewise */
-	bool print_path;
+	const char *output;           /* of init and snapshot: likewise */
+	bool print_path, force;
 	bool defects; /* of explain: list the known defects */
 	bool json, quiet, verbose, help, version;
 	enum when color;

@@ -427,9 +427,9 @@ static void sum_attempts(struct ledger *l)
 	}
 }
 
-/* The first id that a space cannot have; 0: not known. */
-static uint64_t size_of_space(const struct ledger *l, const struct ledger_space *s)
+uint64_t ledger_space_size(const struct ledger *l, uint32_t space)
 {
+	const struct ledger_space *s = &l->spaces.items[space];
 	uint64_t size = l->datasets.items[s->dataset].size;
 
 	if (s->kind != KEY_ID)
@@ -446,7 +446,7 @@ static int count_beyond(struct ledger *l, struct error *e)
 	bool any = false;
 
 	for (size_t i = 0; i < l->spaces.count; i++) {
-		uint64_t size = size_of_space(l, &l->spaces.items[i]);
+		uint64_t size = ledger_space_size(l, (uint32_t)i);
 		any |= size > 0 && l->spaces.items[i].max_key >= size;
 	}
 	if (!any)
@@ -456,9 +456,9 @@ static int count_beyond(struct ledger *l, struct error *e)
 	for (uint64_t row = 0; status == RP_OK && row < l->rows; row += block.n) {
 		status = store_read(l->store, row, SIZE_MAX, buffer, &block, e);
 		for (size_t i = 0; status == RP_OK && i < block.n; i++) {
-			struct ledger_space *s =
-				&l->spaces.items[block.spaces ? block.spaces[i] : 0];
-			uint64_t size = size_of_space(l, s);
+			uint32_t space = block.spaces ? block.spaces[i] : 0;
+			struct ledger_space *s = &l->spaces.items[space];
+			uint64_t size = ledger_space_size(l, space);
 			if (size == 0 || block.keys[i] < size)
 				continue;
 			if (s->beyond++ == 0)

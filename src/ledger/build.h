@@ -6,6 +6,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include "base/identity.h"
 #include "base/lookup.h"
 #include "ledger/ledger.h"
 #include "ledger/store.h"

@@ -160,23 +160,23 @@ static bool same_attempt(const void *of, uint32_t row, const void *key)
 	return a->number == k->number && a->again == k->again;
 }
 
-int ledger_attempt_again(
-	struct ledger *l, int64_t number, uint32_t again, uint32_t *index, struct error *e)
+static uint64_t hash_attempt(int64_t number, uint32_t again)
+{
+	return lookup_mix(lookup_mix((uint64_t)number) + again);
+}
+
+bool ledger_has_attempt(const struct ledger *l, int64_t number, uint32_t again, uint32_t *index)
 {
 	struct attempt_key key = {number, again};
-	uint64_t hash = lookup_mix(lookup_mix((uint64_t)number) + again);
 
-	*index = lookup_find(&l->build->by_attempt, hash, same_attempt, l, &key);
-	if (*index != LOOKUP_NONE)
-		return RP_OK;
-	*index = (uint32_t)l->attempts.count;
-	struct ledger_attempt *a = array_push(&l->attempts, l->limits->memory / sizeof *a);
-	if (!a || !lookup_add(&l->build->by_attempt, hash, *index))
-		return no_room(e, "attempts");
-	*a = (struct ledger_attempt){
-		.number = number,
-		.again = again,
-		.implied = true,
+	*index = lookup_find(
+		&l->build->by_attempt, hash_attempt(number, again), same_attempt, l, &key);
+	return *index != LOOKUP_NONE;
+}
+
+struct ledger_attempt ledger_attempt_empty(void)
+{
+	return (struct ledger_attempt){
 		.launch = "",
 		.code = "",
 		.versions = "",
@@ -206,6 +206,21 @@ int ledger_attempt_again(
 		.last_step = LEDGER_NO_STEP,
 		.file = "",
 	};
+}
+
+int ledger_attempt_again(
+	struct ledger *l, int64_t number, uint32_t again, uint32_t *index, struct error *e)
+{
+	if (ledger_has_attempt(l, number, again, index))
+		return RP_OK;
+	*index = (uint32_t)l->attempts.count;
+	struct ledger_attempt *a = array_push(&l->attempts, l->limits->memory / sizeof *a);
+	if (!a || !lookup_add(&l->build->by_attempt, hash_attempt(number, again), *index))
+		return no_room(e, "attempts");
+	*a = ledger_attempt_empty();
+	a->number = number;
+	a->again = again;
+	a->implied = true;
 	return RP_OK;
 }
 
@@ -340,13 +355,9 @@ static struct plane *plane_of(struct ledger *l, uint32_t dataset, uint8_t kind)
 static uint64_t space_id(const struct ledger *l, const struct ledger_space *s)
 {
 	const struct ledger_dataset *d = &l->datasets.items[s->dataset];
-	const char *texts[] = {d->name, d->fingerprint, d->unit, d->order,
-		s->source == LEDGER_NONE ? "" : l->sources.items[s->source].name};
-	uint64_t id = s->kind + (s->source == LEDGER_NONE ? 0 : 8u);
 
-	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-		id = XXH3_64bits_withSeed(texts[i], strlen(texts[i]), id);
-	return id;
+	return identity_space(d->name, d->unit, d->order,
+		s->source == LEDGER_NONE ? "" : l->sources.items[s->source].name, s->kind);
 }
 
 static int new_space(
@@ -455,14 +466,36 @@ int ledger_goes_back(struct ledger *l, uint32_t attempt, uint32_t dp, uint16_t m
 	return step == t->newest ? 0 : strands_seen(&l->build->strands, t, step, e);
 }
 
+bool ledger_rank_begins(
+	const struct ledger *l, uint32_t attempt, uint32_t dp, uint16_t micro, int64_t *first)
+{
+	const struct track *t = strands_find(&l->build->strands, attempt, dp, micro);
+
+	if (!t || t->first > t->last)
+		return false;
+	*first = t->first;
+	return true;
+}
+
 bool ledger_has_rank(const struct ledger *l, uint32_t attempt, uint32_t dp)
 {
 	const struct strands *s = &l->build->strands;
 
 	for (size_t i = 0; i < s->tracks.count; i++)
-		if (s->tracks.items[i].attempt == attempt && s->tracks.items[i].dp == dp)
+		if (s->tracks.items[i].attempt == attempt && s->tracks.items[i].dp == dp &&
+			s->tracks.items[i].first <= s->tracks.items[i].last)
 			return true;
 	return false;
+}
+
+int ledger_irregular(struct ledger *l, uint32_t attempt, int64_t step, struct error *e)
+{
+	uint32_t row;
+
+	if (step_row(l, attempt, step, (uint32_t)l->steps.count, &row, e) < 0)
+		return e->status;
+	l->steps.items[row].irregular = true;
+	return RP_OK;
 }
 
 /* The names may have become more since the step's first line: its counts then move to the end. */

@@ -256,6 +256,9 @@ struct sample_source ledger_samples(const struct ledger *l);
  * space. */
 uint64_t ledger_mark(const struct ledger *l, uint32_t space, uint64_t key);
 
+/* The first id that a space cannot have, from what headers say; 0: not known. */
+uint64_t ledger_space_size(const struct ledger *l, uint32_t space);
+
 /*
  * Building. Readers call these in the order of their file; several files may come one after the
  * other, and the lines of a step may be spread over them. Nothing is complete before ledger_finish.
@@ -304,8 +307,21 @@ struct ledger_line ledger_line_empty(void);
 int ledger_goes_back(struct ledger *l, uint32_t attempt, uint32_t dp, uint16_t micro, int64_t step,
 	struct error *e);
 
-/* Whether any line of the attempt was added for this rank. */
+/* Whether the attempt has a line of this rank; the first step of those. */
+bool ledger_rank_begins(
+	const struct ledger *l, uint32_t attempt, uint32_t dp, uint16_t micro, int64_t *first);
+
+/* Whether the attempt has any line of this rank. O(places). */
 bool ledger_has_rank(const struct ledger *l, uint32_t attempt, uint32_t dp);
+
+/* An attempt of which nothing was said yet. */
+struct ledger_attempt ledger_attempt_empty(void);
+
+/* Whether there is an attempt under a number. */
+bool ledger_has_attempt(const struct ledger *l, int64_t number, uint32_t again, uint32_t *index);
+
+/* A step was taken of which not all could be read. */
+int ledger_irregular(struct ledger *l, uint32_t attempt, int64_t step, struct error *e);
 
 /*
  * Index of an attempt by number, made (as implied) where it is new; the `again`th of that number.

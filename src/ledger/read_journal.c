@@ -12,6 +12,7 @@
 #include "base/journal.h"
 #include "base/source.h"
 #include "container/json.h"
+#include "ledger/read.h"
 
 #define WINDOW ((size_t)1 << 20)
 
@@ -878,3 +879,12 @@ int journal_read(struct ledger *l, const char *const *paths, const char *const *
 	free(sound);
 	return status;
 }
+
+static bool probe(const char *head, size_t n, bool named)
+{
+	(void)named;
+	return journal_probe((struct slice){head, n});
+}
+
+const struct reader reader_journal = {
+	.name = "journal", .probe = probe, .read_together = journal_read};

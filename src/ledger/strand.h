@@ -68,6 +68,10 @@ size_t strands_bytes(const struct strands *s);
 /* The track of a place, made where it is new; NULL without memory. Valid until the next call. */
 struct track *strands_track(struct strands *s, uint32_t attempt, uint32_t dp, uint16_t micro);
 
+/* The same, or NULL where it is new. */
+const struct track *strands_find(
+	const struct strands *s, uint32_t attempt, uint32_t dp, uint16_t micro);
+
 /* Whether a line of `step` was added to a track before: 1 or 0, negative without memory. */
 int strands_seen(struct strands *s, const struct track *t, int64_t step, struct error *e);
 

@@ -1,0 +1,569 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * CSV (RFC 4180) with a header row, one sample a row. The rows of a step are gathered, whatever the
+ * order of ranks in it, and become one line a rank and micro-batch.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "base/text.h"
+#include "ledger/lines.h"
+#include "ledger/read.h"
+#include "ledger/scan.h"
+#include "ledger/step_line.h"
+
+#define COLUMNS_MAX 256u
+#define GATHERED_MAX ((size_t)1 << 20) /* rows of a step that wait for each other */
+#define QUOTED_MAX 65536u              /* bytes of a row with line ends in quotes */
+
+#define CSV_COLUMNS(COLUMN)                                                                        \
+	COLUMN(attempt)                                                                            \
+	COLUMN(step)                                                                               \
+	COLUMN(dp)                                                                                 \
+	COLUMN(micro)                                                                              \
+	COLUMN(worker)                                                                             \
+	COLUMN(split)                                                                              \
+	COLUMN(epoch)                                                                              \
+	COLUMN(id)                                                                                 \
+	COLUMN(key)                                                                                \
+	COLUMN(source)                                                                             \
+	COLUMN(tokens)                                                                             \
+	COLUMN(loss)
+
+enum csv_column {
+#define COLUMN(name) CSV_##name,
+	CSV_COLUMNS(COLUMN)
+#undef COLUMN
+		CSV_UNKNOWN,
+};
+
+/* What tells the rows of one line from those of another in the same step. */
+struct row_place {
+	uint32_t dp; /* LEDGER_NONE: not said */
+	uint16_t micro, worker;
+	int32_t epoch;
+	uint8_t kind; /* enum key_kind */
+};
+
+struct row {
+	struct row_place place;
+	uint64_t key;
+	uint32_t source, tokens;
+	float loss;
+	int64_t attempt, step;
+	uint64_t line;
+	bool other; /* of another split */
+};
+
+struct csv {
+	struct reading *r;
+	struct lines lines;
+	enum csv_column columns[COLUMNS_MAX];
+	size_t count;
+	unsigned has;           /* bits by enum csv_column */
+	struct step_line names; /* knows the newest sources */
+	const char *what;       /* is wrong with the row at hand, and in which column */
+	const char *what_column;
+	ARRAY(char) text;
+	/* The rows of a step so far. */
+	ARRAY(struct row) rows;
+	ARRAY(uint64_t) keys;
+	ARRAY(uint32_t) sources;
+	ARRAY(uint32_t) tokens;
+	ARRAY(float) losses;
+};
+
+/* Fields --------------------------------------------------------------------------------------- */
+
+static enum csv_column column_of(struct slice name)
+{
+#define COLUMN(word)                                                                               \
+	if (slice_is(name, #word))                                                                 \
+		return CSV_##word;
+	CSV_COLUMNS(COLUMN)
+#undef COLUMN
+	return CSV_UNKNOWN;
+}
+
+static const char *column_name(enum csv_column c)
+{
+	static const char *const names[] = {
+#define COLUMN(word) #word,
+		CSV_COLUMNS(COLUMN)
+#undef COLUMN
+	};
+
+	return names[c];
+}
+
+enum field_end { FIELD_MORE, FIELD_LAST, FIELD_OPEN, FIELD_BAD };
+
+/*
+ * The field at *p, and *p behind its comma. FIELD_OPEN: a quote that the line does not close.
+ * Doubled quotes are halved in place, since nobody reads the line again.
+ */
+static enum field_end next_field(char **p, char *end, struct slice *out)
+{
+	char *at = *p;
+
+	if (at < end && *at == '"') {
+		char *to = ++at;
+		out->p = at;
+		for (;; at++) {
+			if (at >= end)
+				return FIELD_OPEN;
+			if (*at == '"') {
+				if (at + 1 < end && at[1] == '"')
+					at++;
+				else
+					break;
+			}
+			*to++ = *at;
+		}
+		out->n = (size_t)(to - out->p);
+		at++;
+		if (at < end && *at != ',')
+			return FIELD_BAD;
+	} else {
+		char *comma = at;
+		while (comma < end && *comma != ',')
+			comma++;
+		*out = (struct slice){at, (size_t)(comma - at)};
+		at = comma;
+	}
+	*p = at < end ? at + 1 : at;
+	return at < end ? FIELD_MORE : FIELD_LAST;
+}
+
+/* Whether a quote stands open at the end of the line: it goes on in the next one then. */
+static bool is_open(struct slice line)
+{
+	bool open = false;
+
+	for (size_t i = 0; i < line.n; i++)
+		open ^= line.p[i] == '"';
+	return open;
+}
+
+static bool wrong(struct csv *c, enum csv_column column, const char *what)
+{
+	c->what = what;
+	c->what_column = column == CSV_UNKNOWN ? NULL : column_name(column);
+	return false;
+}
+
+static bool whole(
+	struct csv *c, enum csv_column column, struct slice field, uint64_t max, uint64_t *out)
+{
+	const char *end = scan_u64(field.p, out);
+
+	/* A field ends with a comma, a quote or the line end: no digit stands behind it. */
+	if (end != field.p + field.n)
+		return wrong(c, column, "no whole number from 0 on");
+	return *out <= max ? true : wrong(c, column, "the number is too large");
+}
+
+static bool real(struct slice field, double *out)
+{
+	return scan_double(field.p, out) == field.p + field.n || text_parse_double(field, out);
+}
+
+static bool take_id(struct csv *c, struct row *row, struct slice field)
+{
+	if (field.n == 0)
+		return wrong(c, CSV_id, "an empty field");
+	if (scan_u64(field.p, &row->key) == field.p + field.n) {
+		row->place.kind = KEY_ID;
+		return true;
+	}
+	if (field.n > 1 && field.p[0] == '-' && field.p[1] >= '0' && field.p[1] <= '9')
+		return wrong(c, CSV_id, "an id below 0");
+	row->place.kind = KEY_TEXT;
+	row->key = XXH3_64bits(field.p, field.n);
+	return true;
+}
+
+static bool take_key(struct csv *c, struct row *row, struct slice field)
+{
+	row->place.kind = KEY_CONTENT;
+	row->key = 0;
+	if (field.n != 16)
+		return wrong(c, CSV_key, "no 16 hexadecimal digits");
+	for (size_t i = 0; i < 16; i++) {
+		int digit = text_hex_digit(field.p[i]);
+		if (digit < 0)
+			return wrong(c, CSV_key, "no 16 hexadecimal digits");
+		row->key = row->key << 4 | (uint64_t)digit;
+	}
+	return true;
+}
+
+/* False where the row is bad (c->what) or memory ran out (e). */
+static bool take_field(
+	struct csv *c, enum csv_column column, struct slice field, struct row *row, struct error *e)
+{
+	uint64_t v = 0;
+	double d;
+
+	if (field.n == 0 && column != CSV_id && column != CSV_key && column != CSV_step)
+		return true;
+	switch (column) {
+	case CSV_attempt:
+		if (!whole(c, column, field, (uint64_t)LEDGER_STEP_MAX, &v))
+			return false;
+		row->attempt = (int64_t)v;
+		return true;
+	case CSV_step:
+		if (!whole(c, column, field, (uint64_t)LEDGER_STEP_MAX, &v))
+			return false;
+		row->step = (int64_t)v;
+		return true;
+	case CSV_dp:
+		if (!whole(c, column, field, INT32_MAX, &v))
+			return false;
+		row->place.dp = (uint32_t)v;
+		return true;
+	case CSV_micro:
+		if (!whole(c, column, field, UINT16_MAX, &v))
+			return false;
+		row->place.micro = (uint16_t)v;
+		return true;
+	case CSV_worker:
+		if (!whole(c, column, field, UINT16_MAX - 1, &v))
+			return false;
+		row->place.worker = (uint16_t)v;
+		return true;
+	case CSV_epoch:
+		if (!real(field, &d) || !(d >= 0 && d <= INT32_MAX))
+			return wrong(c, column, "no number from 0 on");
+		row->place.epoch = (int32_t)d;
+		return true;
+	case CSV_split:
+		row->other = !split_is_training(field);
+		return true;
+	case CSV_id:
+		return take_id(c, row, field);
+	case CSV_key:
+		return take_key(c, row, field);
+	case CSV_source:
+		return step_line_source(&c->names, field, c->r->ledger, &row->source, e) == RP_OK;
+	case CSV_tokens:
+		if (!whole(c, column, field, UINT32_MAX, &v))
+			return false;
+		row->tokens = (uint32_t)v;
+		return true;
+	case CSV_loss:
+		if (!real(field, &d))
+			return wrong(c, column, "no number");
+		row->loss = (float)d;
+		return true;
+	case CSV_UNKNOWN:
+		break;
+	}
+	return true;
+}
+
+static bool take_row(struct csv *c, struct slice line, struct row *row, struct error *e)
+{
+	char *p = c->lines.buffer + (line.p - c->lines.buffer), *end = p + line.n;
+	enum field_end state = FIELD_MORE;
+	struct slice field;
+	size_t i = 0;
+
+	c->what = NULL;
+	*row = (struct row){.attempt = LEDGER_UNNUMBERED,
+		.line = c->lines.number,
+		.source = LEDGER_NONE,
+		.loss = NAN,
+		.place = {.dp = LEDGER_NONE, .worker = UINT16_MAX, .epoch = -1}};
+	for (; state == FIELD_MORE; i++) {
+		state = next_field(&p, end, &field);
+		if (state == FIELD_OPEN)
+			return wrong(c, CSV_UNKNOWN, "a quote that is not closed");
+		if (state == FIELD_BAD)
+			return wrong(c, CSV_UNKNOWN, "something behind a closing quote");
+		if (i >= c->count)
+			return wrong(c, CSV_UNKNOWN, "more fields than the header row has");
+		if (!take_field(c, c->columns[i], field, row, e))
+			return false;
+	}
+	return i == c->count || wrong(c, CSV_UNKNOWN, "fewer fields than the header row has");
+}
+
+/* Steps ---------------------------------------------------------------------------------------- */
+
+static int compare_places(const struct row_place *a, const struct row_place *b)
+{
+	if (a->dp != b->dp)
+		return a->dp < b->dp ? -1 : 1;
+	if (a->micro != b->micro)
+		return a->micro < b->micro ? -1 : 1;
+	if (a->worker != b->worker)
+		return a->worker < b->worker ? -1 : 1;
+	if (a->epoch != b->epoch)
+		return a->epoch < b->epoch ? -1 : 1;
+	return (a->kind > b->kind) - (a->kind < b->kind);
+}
+
+/* Rows of one place keep their order: merging is stable. */
+static void sort_rows(struct row *rows, struct row *spare, size_t n)
+{
+	size_t half = n / 2, i = 0, k = half, out = 0;
+
+	if (n < 2)
+		return;
+	sort_rows(rows, spare, half);
+	sort_rows(rows + half, spare, n - half);
+	if (compare_places(&rows[half - 1].place, &rows[half].place) <= 0)
+		return;
+	memcpy(spare, rows, half * sizeof *rows);
+	while (i < half)
+		rows[out++] = k < n && compare_places(&rows[k].place, &spare[i].place) < 0
+				      ? rows[k++]
+				      : spare[i++];
+}
+
+static bool order_rows(struct csv *c)
+{
+	bool sorted = true;
+
+	for (size_t i = 1; sorted && i < c->rows.count; i++)
+		sorted = compare_places(&c->rows.items[i - 1].place, &c->rows.items[i].place) <= 0;
+	if (sorted)
+		return true;
+	struct row *spare = malloc(c->rows.count * sizeof *spare);
+	if (!spare)
+		return false;
+	sort_rows(c->rows.items, spare, c->rows.count);
+	free(spare);
+	return true;
+}
+
+static int no_memory(struct error *e)
+{
+	return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for the rows of a step");
+}
+
+/* Rows of one place as a line. */
+static int add_rows(struct csv *c, const struct row *rows, size_t n, struct error *e)
+{
+	struct ledger_line line = ledger_line_empty();
+	bool one_source = true;
+
+	if (!array_reserve(&c->keys, n, SIZE_MAX) || !array_reserve(&c->sources, n, SIZE_MAX) ||
+		!array_reserve(&c->tokens, n, SIZE_MAX) || !array_reserve(&c->losses, n, SIZE_MAX))
+		return no_memory(e);
+	for (size_t i = 0; i < n; i++) {
+		c->keys.items[i] = rows[i].key;
+		c->sources.items[i] = rows[i].source;
+		c->tokens.items[i] = rows[i].tokens;
+		c->losses.items[i] = rows[i].loss;
+		one_source = one_source && rows[i].source == rows->source;
+	}
+	line.step = rows->step;
+	line.dp = rows->place.dp;
+	line.micro = rows->place.micro;
+	line.worker = rows->place.worker;
+	line.epoch = rows->place.epoch;
+	line.kind = rows->place.kind;
+	line.samples = true;
+	line.n = n;
+	line.keys = c->keys.items;
+	line.source = rows->source;
+	line.sources = one_source ? NULL : c->sources.items;
+	line.tokens = c->has & 1u << CSV_tokens ? c->tokens.items : NULL;
+	line.losses = c->has & 1u << CSV_loss ? c->losses.items : NULL;
+	return reading_line(c->r, rows->attempt, &line, e);
+}
+
+static int flush_step(struct csv *c, struct error *e)
+{
+	int status = order_rows(c) ? RP_OK : no_memory(e);
+	uint64_t line = c->r->line;
+
+	for (size_t i = 0, end; i < c->rows.count && status == RP_OK; i = end) {
+		for (end = i + 1; end < c->rows.count; end++)
+			if (compare_places(&c->rows.items[i].place, &c->rows.items[end].place))
+				break;
+		c->r->line = c->rows.items[i].line;
+		status = add_rows(c, &c->rows.items[i], end - i, e);
+	}
+	c->r->line = line;
+	c->rows.count = 0;
+	return status;
+}
+
+static int gather(struct csv *c, const struct row *row, struct error *e)
+{
+	const struct row *first = c->rows.items;
+
+	if (c->rows.count > 0 && (first->step != row->step || first->attempt != row->attempt ||
+					 c->rows.count >= GATHERED_MAX)) {
+		int status = flush_step(c, e);
+		if (status < 0)
+			return status;
+	}
+	struct row *kept = array_push(&c->rows, GATHERED_MAX);
+	if (!kept)
+		return no_memory(e);
+	*kept = *row;
+	return RP_OK;
+}
+
+/* Lines ---------------------------------------------------------------------------------------- */
+
+static struct slice without_return(struct slice line)
+{
+	if (line.n > 0 && line.p[line.n - 1] == '\r')
+		line.n--;
+	return line;
+}
+
+static struct slice without_mark(struct slice line)
+{
+	static const struct slice mark = {"\xef\xbb\xbf", 3};
+
+	return slice_starts(line, mark) ? (struct slice){line.p + 3, line.n - 3} : line;
+}
+
+/* The columns of a header row; their number, or 0 where it is none. */
+static size_t read_columns(char *p, size_t n, enum csv_column *columns, unsigned *has)
+{
+	enum field_end state = FIELD_MORE;
+	char *end = p + n;
+	struct slice field;
+	size_t count = 0;
+
+	*has = 0;
+	for (; state == FIELD_MORE; count++) {
+		state = next_field(&p, end, &field);
+		if (state == FIELD_OPEN || state == FIELD_BAD || count == COLUMNS_MAX)
+			return 0;
+		columns[count] = column_of(field);
+		if (columns[count] == CSV_UNKNOWN)
+			continue;
+		if (*has & 1u << columns[count])
+			return 0;
+		*has |= 1u << columns[count];
+	}
+	bool id = *has & 1u << CSV_id, key = *has & 1u << CSV_key;
+	return (*has & 1u << CSV_step) && id != key ? count : 0;
+}
+
+static bool probe(const char *head, size_t n, bool named)
+{
+	struct slice line = without_mark((struct slice){head, n});
+	const char *end = n ? memchr(line.p, '\n', line.n) : NULL;
+	enum csv_column columns[COLUMNS_MAX];
+	char copy[4096];
+	unsigned has;
+
+	(void)named;
+	if (end)
+		line.n = (size_t)(end - line.p);
+	line = without_return(line);
+	if (line.n == 0 || line.n > sizeof copy)
+		return false;
+	memcpy(copy, line.p, line.n);
+	return read_columns(copy, line.n, columns, &has) > 0;
+}
+
+static int take_line(struct csv *c, struct error *e)
+{
+	struct reading *r = c->r;
+	struct slice line = c->lines.text;
+	struct row row;
+
+	if (without_return(line).n == 0)
+		return RP_OK;
+	r->ledger->lines++;
+	if (is_open(line)) {
+		while (is_open(c->lines.text) && lines_join(&c->lines, QUOTED_MAX))
+			;
+		/* A stray quote must not take other rows with it. */
+		if (is_open(c->lines.text))
+			lines_part(&c->lines);
+		line = c->lines.text;
+	}
+	if (!take_row(c, without_return(line), &row, e)) {
+		if (!c->what)
+			return e->status;
+		if (c->what_column)
+			reading_lost(r, "%s: %s", c->what_column, c->what);
+		else
+			reading_lost(r, "%s", c->what);
+		return RP_OK;
+	}
+	if (row.other) {
+		r->ledger->lines_other++;
+		return RP_OK;
+	}
+	return gather(c, &row, e);
+}
+
+static int take_header(struct csv *c)
+{
+	struct slice line = without_return(without_mark(c->lines.text));
+
+	c->count = read_columns(
+		c->lines.buffer + (line.p - c->lines.buffer), line.n, c->columns, &c->has);
+	for (size_t i = 0; i < c->count; i++)
+		if (c->columns[i] == CSV_UNKNOWN) {
+			ledger_note(c->r->ledger, c->r->file, 1,
+				"a column whose name is not known here is left out (number %zu)",
+				i + 1);
+			break;
+		}
+	return RP_OK;
+}
+
+static int take_next(struct csv *c, enum line_state state, struct error *e)
+{
+	c->r->line = c->lines.number;
+	c->r->offset = c->lines.offset;
+	if (c->lines.number == 1)
+		return take_header(c);
+	if (state == LINE_WHOLE)
+		return take_line(c, e);
+	c->r->ledger->lines++;
+	if (state == LINE_LAST)
+		reading_lost(c->r, "the last row is torn: %zu bytes without a line end",
+			c->lines.text.n);
+	else
+		reading_lost(c->r, "the line is longer than %llu bytes (limit line-bytes)",
+			(unsigned long long)c->r->ledger->limits->line_bytes);
+	return RP_OK;
+}
+
+static int read_csv(struct reading *r, struct error *e)
+{
+	struct csv *c = calloc(1, sizeof *c);
+	struct error why = ERROR_INIT;
+	enum line_state state = LINE_NONE;
+	int status = RP_OK;
+
+	if (!c)
+		return no_memory(e);
+	c->r = r;
+	lines_init(&c->lines, r->source, r->ledger->limits->line_bytes);
+	step_line_init(&c->names);
+	while (status == RP_OK && (state = lines_next(&c->lines, &why)) < LINE_NONE)
+		status = take_next(c, state, e);
+	if (status == RP_OK)
+		status = flush_step(c, e);
+	if (status == RP_OK && state == LINE_FAILED)
+		reading_lost(r, "the rest was not read: %s", why.text);
+	array_release(&c->rows);
+	array_release(&c->keys);
+	array_release(&c->sources);
+	array_release(&c->tokens);
+	array_release(&c->losses);
+	step_line_release(&c->names);
+	lines_release(&c->lines);
+	free(c);
+	return status;
+}
+
+const struct reader reader_csv = {.name = "csv", .probe = probe, .read = read_csv};

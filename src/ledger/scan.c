@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: MIT */
+#include "ledger/scan.h"
+
+#include <math.h>
+
+#include "base/text.h"
+
+static bool is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+const char *scan_long_u64(const char *p, uint64_t *v)
+{
+	uint64_t n = 0;
+	const char *first = p;
+
+	for (; is_digit(*p); p++) {
+		if (__builtin_mul_overflow(n, 10u, &n) ||
+			__builtin_add_overflow(n, (uint64_t)(*p - '0'), &n))
+			return NULL;
+	}
+	*v = n;
+	return p > first && (*first != '0' || p == first + 1) ? p : NULL;
+}
+
+const char *scan_i64(const char *p, int64_t *v)
+{
+	bool negative = *p == '-';
+	uint64_t n;
+
+	p = scan_u64(p + negative, &n);
+	if (!p || n > INT64_MAX)
+		return NULL;
+	*v = negative ? -(int64_t)n : (int64_t)n;
+	return p;
+}
+
+/* Where the number ends, if what it is made of is in the order that JSON wants. */
+static const char *number_end(const char *p)
+{
+	const char *first;
+
+	p += *p == '-';
+	first = p;
+	while (is_digit(*p))
+		p++;
+	if (p == first || (*first == '0' && p > first + 1))
+		return NULL;
+	if (*p == '.') {
+		first = ++p;
+		while (is_digit(*p))
+			p++;
+		if (p == first)
+			return NULL;
+	}
+	if (*p == 'e' || *p == 'E') {
+		p++;
+		p += *p == '-' || *p == '+';
+		first = p;
+		while (is_digit(*p))
+			p++;
+		if (p == first)
+			return NULL;
+	}
+	return p;
+}
+
+/* Up to 15 digits with a point somewhere: both are exact in a double, so that one division rounds.
+ */
+static bool short_decimal(const char *p, const char *end, double *v)
+{
+	static const double powers[] = {1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10,
+		1e11, 1e12, 1e13, 1e14, 1e15};
+	bool negative = *p == '-', point = false;
+	unsigned behind = 0;
+	int64_t n = 0;
+
+	p += negative;
+	if (end - p > 16)
+		return false;
+	for (; p < end; p++) {
+		if (*p == '.') {
+			point = true;
+			continue;
+		}
+		if (!is_digit(*p) || behind > 14)
+			return false;
+		n = n * 10 + (*p - '0');
+		behind += point;
+	}
+	if (n >= (int64_t)1 << 53)
+		return false;
+	*v = (double)n / powers[behind];
+	if (negative)
+		*v = -*v;
+	return true;
+}
+
+const char *scan_double(const char *p, double *v)
+{
+	const char *end = number_end(p);
+
+	if (end && short_decimal(p, end, v))
+		return end;
+	if (end)
+		return text_parse_double((struct slice){p, (size_t)(end - p)}, v) ? end : NULL;
+	if ((end = scan_word(p, "NaN")))
+		*v = NAN;
+	else if ((end = scan_word(p, "Infinity")))
+		*v = INFINITY;
+	else if ((end = scan_word(p, "-Infinity")))
+		*v = -INFINITY;
+	return end;
+}
+
+const char *scan_word(const char *p, const char *word)
+{
+	size_t n = strlen(word);
+
+	return strncmp(p, word, n) == 0 ? p + n : NULL;
+}
+
+/* The four digits of \uXXXX, or -1. */
+static int unicode(const char *p)
+{
+	int point = 0;
+
+	for (int i = 0; i < 4; i++) {
+		int digit = text_hex_digit(p[i]);
+		if (digit < 0)
+			return -1;
+		point = point << 4 | digit;
+	}
+	return point;
+}
+
+/* The length of the escape at `p`, a backslash; 0 where it is none. */
+static size_t escape_length(const char *p)
+{
+	if (p[1] == 'u')
+		return unicode(p + 2) < 0 ? 0 : 6;
+	return p[1] != '\n' && p[1] != '\0' && strchr("\"\\/bfnrt", p[1]) ? 2 : 0;
+}
+
+const char *scan_string(const char *p, struct slice *text, bool *escaped)
+{
+	if (*p++ != '"')
+		return NULL;
+	text->p = p;
+	*escaped = false;
+	for (;;) {
+		while (*p != '"' && *p != '\\' && (unsigned char)*p >= 0x20)
+			p++;
+		if (*p != '\\')
+			break;
+		size_t n = escape_length(p);
+		if (n == 0)
+			return NULL;
+		*escaped = true;
+		p += n;
+	}
+	if (*p != '"')
+		return NULL;
+	text->n = (size_t)(p - text->p);
+	return p + 1;
+}
+
+static size_t unescape_one(const char *p, const char *end, char *out, size_t *used)
+{
+	static const char from[] = "bfnrt", to[] = "\b\f\n\r\t";
+
+	*used = 2;
+	if (p[1] != 'u') {
+		const char *at = strchr(from, p[1]);
+		*out = at ? to[at - from] : p[1];
+		return 1;
+	}
+	uint32_t point = (uint32_t)unicode(p + 2);
+	*used = 6;
+	if (point >> 10 == 0x36 && end - p >= 12 && p[6] == '\\' && p[7] == 'u') {
+		uint32_t low = (uint32_t)unicode(p + 8);
+		if (low >> 10 == 0x37) {
+			point = 0x10000 + ((point & 0x3ff) << 10) + (low & 0x3ff);
+			*used = 12;
+		}
+	}
+	return text_utf8_put(out, point);
+}
+
+size_t scan_unescape(struct slice text, char *out)
+{
+	const char *p = text.p, *end = text.p + text.n;
+	size_t n = 0, used;
+
+	while (p < end) {
+		if (*p != '\\') {
+			out[n++] = *p++;
+			continue;
+		}
+		n += unescape_one(p, end, out + n, &used);
+		p += used;
+	}
+	return n;
+}
+
+const char *scan_hex64(const char *p, uint64_t *v)
+{
+	uint64_t n = 0;
+
+	if (*p++ != '"')
+		return NULL;
+	for (int i = 0; i < 16; i++, p++) {
+		int digit = text_hex_digit(*p);
+		if (digit < 0)
+			return NULL;
+		n = n << 4 | (uint64_t)digit;
+	}
+	*v = n;
+	return *p == '"' ? p + 1 : NULL;
+}
+
+static const char *scan_scalar(const char *p)
+{
+	struct slice text;
+	bool escaped;
+	double number;
+
+	switch (*p) {
+	case '"':
+		return scan_string(p, &text, &escaped);
+	case 't':
+		return scan_word(p, "true");
+	case 'f':
+		return scan_word(p, "false");
+	case 'n':
+		return scan_word(p, "null");
+	default:
+		return scan_double(p, &number);
+	}
+}
+
+/* Behind an opening brace or a comma in an object: the key and its colon. */
+static const char *scan_key(const char *p)
+{
+	struct slice key;
+	bool escaped;
+
+	p = scan_string(scan_space(p), &key, &escaped);
+	if (!p)
+		return NULL;
+	p = scan_space(p);
+	return *p == ':' ? scan_space(p + 1) : NULL;
+}
+
+const char *scan_any(const char *p)
+{
+	char nest[SCAN_DEPTH];
+	size_t depth = 0;
+
+	for (;;) {
+		/* A value begins. */
+		if (*p == '{' || *p == '[') {
+			if (depth == SCAN_DEPTH)
+				return NULL;
+			char close = *p == '{' ? '}' : ']';
+			nest[depth++] = close;
+			p = scan_space(p + 1);
+			if (*p != close) {
+				if (close == '}' && !(p = scan_key(p)))
+					return NULL;
+				continue;
+			}
+		} else if (!(p = scan_scalar(p))) {
+			return NULL;
+		}
+		/* A value ended, or an empty one is about to. */
+		while (depth > 0) {
+			const char *q = scan_space(p);
+			if (*q == nest[depth - 1]) {
+				p = q + 1;
+				depth--;
+				continue;
+			}
+			if (*q != ',')
+				return NULL;
+			p = scan_space(q + 1);
+			if (nest[depth - 1] == '}' && !(p = scan_key(p)))
+				return NULL;
+			break;
+		}
+		if (depth == 0)
+			return p;
+	}
+}
