@@ -81,6 +81,11 @@ static void close_both(struct replacement *r)
 	r->folder = r->fd = -1;
 }
 
+int replacement_write(struct replacement *r, struct slice text, struct error *e)
+{
+	return write_whole(r->fd, text, e);
+}
+
 int replacement_commit(struct replacement *r, struct error *e)
 {
 	int status =

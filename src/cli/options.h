@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 
+#include "api/logs.h"
 #include "api/verify.h"
 #include "base/strbuf.h"
 
@@ -44,6 +45,8 @@ struct options {
 	const char *with[WITH_MAX];   /* what verify.with points to */
 	const char *policy, *report;  /* of gate: as typed, or NULL */
 	const char *output;           /* of snapshot: likewise */
+	struct log_options log;       /* of ledger; limits and step are those of `verify` */
+	const char *form;             /* of ledger export: "jsonl", "csv", or NULL */
 	bool print_path;
 	bool defects; /* of explain: list the known defects */
 	bool json, quiet, verbose, help, version;
