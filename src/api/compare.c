@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "api/overview.h"
+#include "api/run.h"
 #include "api/subject.h"
 #include "api/verify.h"
 #include "audit/case.h"
@@ -124,7 +125,8 @@ static void compare_facts_table(
 		for (size_t k = i; k-- > 0 && after->facts.items[k].key == f->key && !repeated;)
 			repeated = f->key != FACT_CONFIG && after->facts.items[k].rank == f->rank &&
 				   after->facts.items[k].group == f->group;
-		if (repeated || f->key == FACT_NAME_STEP ||
+		/* What was told is told of both. */
+		if (repeated || f->key == FACT_NAME_STEP || f->how == HOW_TOLD ||
 			(f->key == FACT_CONFIG && (!was || fact_equal(was, f))))
 			continue;
 		/* Parameter groups usually agree; only the first and those that differ are shown.
@@ -136,7 +138,8 @@ static void compare_facts_table(
 	}
 	for (size_t i = 0; i < before->facts.count; i++) {
 		const struct fact *f = &before->facts.items[i];
-		if (f->key != FACT_CONFIG && f->key != FACT_NAME_STEP && !same_fact(after, f))
+		if (f->key != FACT_CONFIG && f->key != FACT_NAME_STEP && f->how != HOW_TOLD &&
+			!same_fact(after, f))
 			add_fact_row(r, t, f, NULL);
 	}
 }
@@ -184,10 +187,11 @@ static void compare_tensors_table(
 int compare_paths(struct report *r, const char *earlier, const char *later,
 	const struct verify_options *o, struct error *e)
 {
-	struct subject a = {0}, b = {0};
+	struct subject a = SUBJECT_INIT, b = SUBJECT_INIT;
 	struct findings own;
 	struct rng_search search;
 	struct byte_totals totals;
+	struct run_in_use run = {0};
 	int64_t steps = 0;
 
 	findings_init(&own);
@@ -211,6 +215,14 @@ int compare_paths(struct report *r, const char *earlier, const char *later,
 	struct audit_case c = {
 		.current = &b.state, .previous = &a.state, .limits = &o->limits, .no_previous = ""};
 	if (status == RP_OK) {
+		overview_input(r, &a.state, "earlier");
+		overview_input(r, &b.state, "later");
+		status = run_open(&run, r, o->run, &b, e);
+	}
+	if (status == RP_OK) {
+		run_tell(&run, &a);
+		run_tell(&run, &b);
+		c.run = run_file_of(&run);
 		c.current_place = subject_place(&b);
 		c.previous_place = subject_place(&a);
 	}
@@ -227,8 +239,6 @@ int compare_paths(struct report *r, const char *earlier, const char *later,
 	if (status == RP_OK)
 		status = streams_relate(&c.streams, &a.state, &b.state, &search, e);
 	if (status == RP_OK) {
-		overview_input(r, &a.state, "earlier");
-		overview_input(r, &b.state, "later");
 		case_steps_between(&c, &steps);
 		audit_run(&c, &r->findings, &r->coverage);
 		struct verdict_case v = {.findings = &r->findings, .coverage = &r->coverage};
@@ -243,6 +253,7 @@ int compare_paths(struct report *r, const char *earlier, const char *later,
 	stream_pairs_release(&c.streams);
 	rng_search_release(&search);
 	findings_release(&own);
+	run_release(&run);
 	subject_close(&a);
 	subject_close(&b);
 	report_finish(r);

@@ -10,9 +10,9 @@
 #include "ledger/search.h"
 
 #define TEXT_BYTES 4096u
-#define ROWS_SHOWN 50u  /* of a table of many, without `all` */
+#define ROWS_SHOWN 50u /* of a table of many, without `all` */
 #define HITS_KEPT 10000u
-#define IDS_SHOWN 16u   /* of one rank in one step, without `all` */
+#define IDS_SHOWN 16u /* of one rank in one step, without `all` */
 
 /* A log that was opened for a report. */
 struct log_view {
@@ -30,8 +30,7 @@ static int no_memory(struct error *e)
 static int open_view(struct log_view *v, struct report *r, const char *const *paths, size_t n,
 	const struct log_options *o, struct error *e)
 {
-	struct ledger_options options = {
-		.limits = &o->limits, .memory = o->limits.memory / 5 * 3};
+	struct ledger_options options = {.limits = &o->limits, .memory = o->limits.memory / 5 * 3};
 
 	*v = (struct log_view){.r = r, .o = o};
 	if (ledger_open(&v->l, paths, n, &options, e) < 0)
@@ -115,10 +114,10 @@ static void add_losses(struct log_view *v, const char *name, const char *title, 
 	for (size_t i = 0; i < n; i++) {
 		const struct ledger_loss *x = &list[i];
 		const char *cells[] = {x->file[0] ? escaped(v->r, x->file) : NULL,
-			x->line ? report_text(v->r, "line %llu", (unsigned long long)x->line) : NULL,
+			x->line ? report_text(v->r, "line %llu", (unsigned long long)x->line)
+				: NULL,
 			escaped(v->r, x->what)};
-		struct quantity values[3] = {
-			{0}, quantity_or_none((int64_t)x->line, 0), {0}};
+		struct quantity values[3] = {{0}, quantity_or_none((int64_t)x->line, 0), {0}};
 		report_add_row_values(v->r, t, lost ? TONE_WARNING : TONE_PLAIN, cells, values);
 	}
 }
@@ -135,11 +134,12 @@ static void add_reading(struct log_view *v)
 				     : report_text(v->r, "%s not understood",
 					       counted(v->r, l->lines_lost, "line or file was",
 						       "lines or files were"));
-	cover_ran(&v->r->coverage, "ledger", "the log's lines", "lines", done,
-		done + l->lines_lost, reason);
+	cover_ran(&v->r->coverage, "ledger", "the log's lines", "lines", done, done + l->lines_lost,
+		reason);
 }
 
-/* show ------------------------------------------------------------------------------------------ */
+/* show ------------------------------------------------------------------------------------------
+ */
 
 static void summarize(struct log_view *v)
 {
@@ -148,9 +148,10 @@ static void summarize(struct log_view *v)
 	const struct ledger_dataset *d = l->datasets.count ? l->datasets.items : NULL;
 	uint64_t size = d ? d->size : 0;
 
-	r->summary = report_text(r, "%s%s%s · %s · %s%s%s%s%s",
-		l->run[0] ? "run " : "", l->run[0] ? escaped(r, l->run) : "",
-		l->run[0] ? report_text(r, " · %s", counted(r, l->attempts.count, "attempt", "attempts"))
+	r->summary = report_text(r, "%s%s%s · %s · %s%s%s%s%s", l->run[0] ? "run " : "",
+		l->run[0] ? escaped(r, l->run) : "",
+		l->run[0] ? report_text(r, " · %s",
+				    counted(r, l->attempts.count, "attempt", "attempts"))
 			  : counted(r, l->attempts.count, "attempt", "attempts"),
 		counted(r, l->steps.count, "step", "steps"),
 		counted(r, l->rows, "sample", "samples"), d && d->name[0] ? " of " : "",
@@ -176,14 +177,16 @@ static void add_attempt(struct log_view *v, struct report_table *t, uint32_t i)
 	bool any = a->steps > 0, said = a->from_step != LEDGER_NO_STEP;
 
 	const char *cells[] = {report_text(r, "attempt %s", attempt_name(v, i)),
-		any ? report_text(r, "steps %s to %s", number(r, a->first_step),
-			      number(r, a->last_step))
-		    : "no steps",
+		!any ? "no steps"
+		: a->first_step == a->last_step
+			? report_text(r, "step %s", number(r, a->first_step))
+			: report_text(r, "steps %s to %s", number(r, a->first_step),
+				  number(r, a->last_step)),
 		NULL, counted(r, a->rows, "sample", "samples"),
-		any && g->alive < a->steps
-			? report_text(r, "%s rolled back", number(r, (int64_t)(a->rows - g->alive_rows)))
-			: NULL,
-		!said		     ? NULL
+		any && g->alive < a->steps ? report_text(r, "%s rolled back",
+						     number(r, (int64_t)(a->rows - g->alive_rows)))
+					   : NULL,
+		!said               ? NULL
 		: a->from_step == 0 ? "fresh"
 				    : report_text(r, "from step %s", number(r, a->from_step)),
 		attempt_end(v, a), a->kind == ATTEMPT_TRAIN ? NULL : kinds[a->kind],
@@ -247,8 +250,8 @@ static const char *real_text(struct report *r, double v)
 	return text;
 }
 
-static void add_source(struct log_view *v, struct report_table *t, uint32_t index,
-	const struct sums *s)
+static void add_source(
+	struct log_view *v, struct report_table *t, uint32_t index, const struct sums *s)
 {
 	const struct ledger_source *source =
 		index == LEDGER_NONE ? NULL : &v->l.sources.items[index];
@@ -259,12 +262,12 @@ static void add_source(struct log_view *v, struct report_table *t, uint32_t inde
 	const char *cells[] = {source ? source_name(v, index) : "(none said)",
 		counted(r, s->samples, "sample", "samples"), share_text(r, share),
 		isnan(weight) ? NULL : report_text(r, "weight %s", real_text(r, weight)),
-		source && source->size
-			? report_text(r, "of %s", number(r, (int64_t)source->size))
-			: NULL,
+		source && source->size ? report_text(r, "of %s", number(r, (int64_t)source->size))
+				       : NULL,
 		s->tokens ? counted(r, s->tokens, "token", "tokens") : NULL,
-		s->with_loss ? report_text(r, "loss %s", real_text(r, s->loss / (double)s->with_loss))
-			     : NULL};
+		s->with_loss
+			? report_text(r, "loss %s", real_text(r, s->loss / (double)s->with_loss))
+			: NULL};
 	struct quantity values[7] = {{0}, quantity_count((int64_t)s->samples), quantity_real(share),
 		isnan(weight) ? (struct quantity){0} : quantity_real(weight),
 		source && source->size ? quantity_count((int64_t)source->size)
@@ -281,8 +284,8 @@ static bool add_sources(struct log_view *v)
 		"source", "samples", "share", "weight", "size", "tokens", "loss"};
 	const struct ledger *l = &v->l;
 	struct sums *sums = calloc(l->sources.count + 1, sizeof *sums);
-	struct report_table *t = report_add_table(
-		v->r, "sources", l->sources.count ? "sources" : NULL, columns, 7);
+	struct report_table *t =
+		report_add_table(v->r, "sources", l->sources.count ? "sources" : NULL, columns, 7);
 
 	if (!sums)
 		return false;
@@ -325,9 +328,9 @@ static void add_spaces(struct log_view *v)
 			d->unit[0] ? escaped(v->r, d->unit) : NULL,
 			d->order[0] ? report_text(v->r, "order %s", escaped(v->r, d->order)) : NULL,
 			counted(v->r, s->samples, "sample", "samples"),
-			s->kind == KEY_ID ? report_text(v->r, "up to %llu",
-						    (unsigned long long)s->max_key)
-					  : NULL};
+			s->kind == KEY_ID
+				? report_text(v->r, "up to %llu", (unsigned long long)s->max_key)
+				: NULL};
 		struct quantity values[7] = {{0}, {0}, {0}, {0}, {0},
 			quantity_count((int64_t)s->samples),
 			s->kind == KEY_ID && s->max_key <= INT64_MAX
@@ -356,7 +359,8 @@ int logs_show(struct report *r, const char *const *paths, size_t n, const struct
 	return status;
 }
 
-/* find ------------------------------------------------------------------------------------------ */
+/* find ------------------------------------------------------------------------------------------
+ */
 
 /* What is not there may be in a line that was not understood. */
 static void nothing_found(struct log_view *v)
@@ -376,7 +380,8 @@ static void add_hit(struct log_view *v, struct report_table *t, const struct sea
 		s->epoch < 0 ? NULL : report_text(r, "epoch %d", s->epoch),
 		report_text(r, "dp %u", h->part.dp), report_text(r, "micro %u", h->part.micro),
 		worker ? report_text(r, "worker %u", h->part.worker) : NULL,
-		report_text(r, "slot %u", h->slot), source_name(v, l->spaces.items[h->space].source),
+		report_text(r, "slot %u", h->slot),
+		source_name(v, l->spaces.items[h->space].source),
 		h->alive ? "survives" : "rolled back"};
 	struct quantity values[9] = {quantity_count(l->attempts.items[s->attempt].number),
 		quantity_count(s->step), quantity_or_none(s->epoch, -1), quantity_count(h->part.dp),
@@ -388,13 +393,12 @@ static void add_hit(struct log_view *v, struct report_table *t, const struct sea
 
 static int find_key(struct log_view *v, struct error *e)
 {
-	static const char *const columns[] = {"attempt", "step", "epoch", "dp", "micro", "worker",
-		"slot", "source", "line"};
+	static const char *const columns[] = {
+		"attempt", "step", "epoch", "dp", "micro", "worker", "slot", "source", "line"};
 	struct report *r = v->r;
 	const char *what = v->o->id ? escaped(r, v->o->id)
 				    : report_text(r, "%016llx", (unsigned long long)v->o->hash);
-	struct search_key key =
-		v->o->id ? search_id(slice_of(v->o->id)) : search_hash(v->o->hash);
+	struct search_key key = v->o->id ? search_id(slice_of(v->o->id)) : search_hash(v->o->hash);
 	struct search_hits hits;
 	uint64_t alive = 0;
 
@@ -415,19 +419,19 @@ static int find_key(struct log_view *v, struct error *e)
 	} else {
 		r->summary = report_text(r, "%s was consumed %s%s%s", what,
 			counted(r, hits.total, "time", "times"),
-			hits.total > hits.list.count
-				? ""
-				: report_text(r, ", %s on the surviving line",
-					  number(r, (int64_t)alive)),
-			hits.total > shown ? report_text(r, "; the first %zu are shown", shown) : "");
+			hits.total > hits.list.count ? ""
+						     : report_text(r, ", %s on the surviving line",
+							       number(r, (int64_t)alive)),
+			hits.total > shown ? report_text(r, "; the first %zu are shown", shown)
+					   : "");
 	}
 	search_hits_release(&hits);
 	return RP_OK;
 }
 
 /* The ids of one part of a step: "3, 17, 42, … of 256". */
-static const char *ids_text(struct log_view *v, struct sample_buffer *buffer, uint64_t row,
-	uint32_t n, struct error *e)
+static const char *ids_text(
+	struct log_view *v, struct sample_buffer *buffer, uint64_t row, uint32_t n, struct error *e)
 {
 	struct sample_source source = ledger_samples(&v->l);
 	uint32_t shown = v->o->all || n <= IDS_SHOWN ? n : IDS_SHOWN;
@@ -461,8 +465,7 @@ static void add_step_samples(struct log_view *v, struct report_table *t,
 
 	for (uint32_t i = 0; i < g->parts; i++) {
 		const struct ledger_part *p = &l->parts.items[g->first + i];
-		const char *cells[] = {
-			report_text(v->r, "attempt %s", attempt_name(v, s->attempt)),
+		const char *cells[] = {report_text(v->r, "attempt %s", attempt_name(v, s->attempt)),
 			report_text(v->r, "step %s", number(v->r, s->step)),
 			report_text(v->r, "dp %u", p->dp), report_text(v->r, "micro %u", p->micro),
 			ids_text(v, buffer, at, p->n, e)};
@@ -547,8 +550,8 @@ static bool steps_between(
 
 static int find_step(struct log_view *v, struct error *e)
 {
-	static const char *const of_step[] = {"step", "attempt", "epoch", "samples", "tokens",
-		"sources", "loss", "line"};
+	static const char *const of_step[] = {
+		"step", "attempt", "epoch", "samples", "tokens", "sources", "loss", "line"};
 	static const char *const of_part[] = {"attempt", "step", "dp", "micro", "ids"};
 	int64_t last = v->o->step, first = last > v->o->before ? last - v->o->before : 0;
 	struct sample_buffer *buffer = sample_buffer_new();
@@ -587,7 +590,8 @@ static const char *passes_text(
 	if (source->size == 0)
 		return NULL;
 	return report_text(r, "%s of its %s samples",
-		share_text(r, (double)(c->distinct ? c->distinct : c->samples) / (double)source->size),
+		share_text(
+			r, (double)(c->distinct ? c->distinct : c->samples) / (double)source->size),
 		number(r, (int64_t)source->size));
 }
 
@@ -613,9 +617,8 @@ static int find_source(struct log_view *v, struct error *e)
 	double share = c.of ? (double)c.samples / (double)c.of : 0;
 	r->summary = report_text(r, "%s of source %s on the surviving line%s, %s of all",
 		counted(r, c.samples, "sample", "samples"), escaped(r, source->name),
-		v->o->until == INT64_MAX
-			? ""
-			: report_text(r, " up to step %s", number(r, v->o->until)),
+		v->o->until == INT64_MAX ? ""
+					 : report_text(r, " up to step %s", number(r, v->o->until)),
 		share_text(r, share));
 	struct report_table *t = report_add_table(r, "consumed", NULL, columns, 3);
 	const struct {
@@ -634,8 +637,7 @@ static int find_source(struct log_view *v, struct error *e)
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		if (!rows[i].known)
 			continue;
-		const char *cells[] = {
-			rows[i].name, number(r, (int64_t)rows[i].n), rows[i].remark};
+		const char *cells[] = {rows[i].name, number(r, (int64_t)rows[i].n), rows[i].remark};
 		struct quantity values[3] = {{0}, quantity_count((int64_t)rows[i].n), {0}};
 		report_add_row_values(r, t, TONE_PLAIN, cells, values);
 	}
@@ -662,7 +664,8 @@ int logs_find(struct report *r, const char *const *paths, size_t n, const struct
 	return status;
 }
 
-/* export ---------------------------------------------------------------------------------------- */
+/* export ----------------------------------------------------------------------------------------
+ */
 
 int logs_export(struct report *r, const char *const *paths, size_t n, const struct log_options *o,
 	enum log_form form, log_write_fn *write, void *context, struct error *e)

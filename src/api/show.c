@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "api/overview.h"
+#include "api/run.h"
 #include "api/subject.h"
 #include "api/verify.h"
 #include "base/text.h"
@@ -133,20 +134,116 @@ static void show_config(struct report *r, const struct state *s)
 	strbuf_release(&b);
 }
 
+/* The sources of the mixture: how much of each there is, and how often it was read by now. */
+static void show_sources(struct report *r, const struct run_file *run, const struct state *s)
+{
+	static const char *const columns[] = {"source", "samples", "weight", "epochs", "planned"};
+	struct report_table *t =
+		run->sources.count ? report_add_table(r, "sources", "sources", columns, 5) : NULL;
+	const struct run_stage *stage = NULL;
+	double step, batch, all = 0;
+	int64_t at;
+	bool taken = state_real(s, FACT_STEP, &step) && state_real(s, FACT_GLOBAL_BATCH, &batch);
+
+	if (state_int(s, FACT_STEP, &at))
+		stage = run_file_stage(run, at);
+	for (size_t i = 0; i < run->sources.count; i++)
+		all += run->sources.items[i].weight;
+	for (size_t i = 0; i < run->sources.count; i++) {
+		const struct run_source *x = &run->sources.items[i];
+		struct quantity values[5] = {{0}};
+		double weight = all > 0 ? x->weight / all : 0, epochs = 0;
+		/* How often it was read follows from the weights only where they never changed. */
+		if (taken && weight > 0 && x->samples > 0 && run->stages.count == 0)
+			epochs = step * batch * weight / (double)x->samples;
+		for (size_t k = 0; stage && k < stage->weight_count; k++)
+			if (stage->weights[k].source == i)
+				weight = stage->weights[k].weight;
+		if (x->samples > 0)
+			values[1] = quantity_count(x->samples);
+		if (weight > 0)
+			values[2] = quantity_real(weight);
+		if (epochs > 0)
+			values[3] = quantity_real(epochs);
+		if (x->epochs > 0)
+			values[4] = quantity_real(x->epochs);
+		const char *cells[] = {x->name,
+			x->samples > 0 ? report_text(r, "%lld samples", (long long)x->samples)
+				       : NULL,
+			weight > 0 ? report_text(r, "weight %.4g", weight) : NULL,
+			epochs > 0 ? report_text(r, "%.3g epochs", epochs) : NULL,
+			x->epochs > 0 ? report_text(r, "of %.4g", x->epochs) : NULL};
+		report_add_row_values(r, t,
+			x->epochs > 0 && epochs > x->epochs ? TONE_WARNING : TONE_PLAIN, cells,
+			values);
+	}
+}
+
+static void show_stages(struct report *r, const struct run_file *run, const struct state *s)
+{
+	static const char *const columns[] = {"stage", "from", "until", "now"};
+	struct report_table *t =
+		run->stages.count ? report_add_table(r, "stages", "stages", columns, 4) : NULL;
+	int64_t step = -1;
+
+	state_int(s, FACT_STEP, &step);
+	const struct run_stage *now = run_file_stage(run, step);
+	for (size_t i = 0; i < run->stages.count; i++) {
+		const struct run_stage *x = &run->stages.items[i];
+		bool open = x->until == INT64_MAX;
+		const char *cells[] = {x->name,
+			report_text(r, "from step %lld", (long long)x->from),
+			open ? "to the end" : report_text(r, "to step %lld", (long long)x->until),
+			x == now ? "the next step is of it" : NULL};
+		const struct quantity values[4] = {[1] = quantity_count(x->from),
+			[2] = open ? (struct quantity){0} : quantity_count(x->until)};
+		report_add_row_values(r, t, x == now ? TONE_GOOD : TONE_PLAIN, cells, values);
+	}
+}
+
+/* What cannot be a fact of a checkpoint. */
+static void show_run(struct report *r, const struct run_file *run, const struct state *s)
+{
+	static const char *const columns[] = {"file", "unused_streams", "on_resume"};
+	struct report_table *t = report_add_table(r, "run_file", NULL, columns, 3);
+	struct strbuf unused;
+
+	strbuf_init(&unused, VALUE_BYTES);
+	for (size_t i = 0; i < run->unused.count; i++)
+		strbuf_printf(&unused, "%s%s", i ? ", " : "not used: ", run->unused.items[i]);
+	const char *cells[] = {report_text(r, "run file %s", run->path),
+		unused.n ? report_text(r, "%s", strbuf_text(&unused)) : NULL,
+		run->on_resume == RUN_RESUME_SKIPS      ? "a resume skips what was read"
+		: run->on_resume == RUN_RESUME_RESTARTS ? "a resume starts the epoch again"
+							: NULL};
+	strbuf_release(&unused);
+	report_add_row(r, t, TONE_PLAIN, cells);
+	show_sources(r, run, s);
+	show_stages(r, run, s);
+}
+
 int show_path(struct report *r, const char *path, const struct verify_options *o, struct error *e)
 {
 	struct subject s;
 	struct stream_pairs alone = {0};
+	struct run_in_use run = {0};
 	struct rng_search search;
 	int status = subject_open_one(&s, path, &o->limits, &r->findings, e);
 
 	rng_search_init(&search, o->limits.rng_search);
-	if (status == RP_OK)
-		status = streams_since_seed(&alone, &s.state, &search, e);
 	if (status == RP_OK) {
 		overview_input(r, &s.state, "checkpoint");
+		status = run_open(&run, r, o->run, &s, e);
+	}
+	if (status == RP_OK) {
+		run_tell(&run, &s);
+		status = streams_since_seed(&alone, &s.state, &search, e);
+	}
+	if (status == RP_OK) {
 		r->summary = overview_line(r, &s.state);
 		show_facts(r, &s.state);
+		if (run.found)
+			show_run(r, &run.file, &s.state);
 		overview_streams(r, &s.state, &alone);
 		show_optimizers(r, &s.state);
 		show_files(r, &s.state);
@@ -154,6 +251,7 @@ int show_path(struct report *r, const char *path, const struct verify_options *o
 	}
 	stream_pairs_release(&alone);
 	rng_search_release(&search);
+	run_release(&run);
 	subject_close(&s);
 	report_finish(r);
 	return status;

@@ -25,8 +25,8 @@ static bool tell_taken(const struct rule *r, const struct state *s, struct cover
 			cover_not_checked(
 				cover, r->name, r->subject, "%s", c->reason ? c->reason : "");
 		else
-			cover_ran(cover, r->name, r->subject, c->unit, c->done,
-				c->total, c->reason);
+			cover_ran(
+				cover, r->name, r->subject, c->unit, c->done, c->total, c->reason);
 		return true;
 	}
 	return false;
@@ -54,7 +54,8 @@ void audit_rule(
 {
 	/* A command's subject is a checkpoint or a log; rules about the other say nothing. */
 	if (((r->needs & NEEDS_LEDGER) && !c->ledger) ||
-		(!(r->needs & NEEDS_LEDGER) && !c->current))
+		(!(r->needs & NEEDS_LEDGER) && !c->current) ||
+		((r->needs & NEEDS_ORIGINAL) && !c->original))
 		return;
 	if ((r->needs & NEEDS_PREVIOUS) && !c->previous)
 		cover_not_checked(cover, r->name, r->subject, "%s", c->no_previous);
@@ -127,6 +128,30 @@ const char *counted_text(struct findings *sink, uint64_t n, const char *unit)
 {
 	return findings_text(
 		sink, "%s %s%s", count_text(sink, (int64_t)n), unit, n == 1 ? "" : "s");
+}
+
+bool expect_parameters(
+	struct findings *sink, struct state *s, int64_t least, int64_t most, const char *who)
+{
+	int64_t n;
+
+	if (!state_int(s, FACT_PARAMETERS, &n))
+		return false;
+	if (n >= least && n <= most)
+		return true;
+	const char *expected = least == most
+				       ? count_text(sink, least)
+				       : findings_text(sink, "%s to %s", count_text(sink, least),
+						 count_text(sink, most));
+	struct finding *f = finding_add(sink, FINDING_T110,
+		"the checkpoint has %s parameters, and the %s expects %s", count_text(sink, n), who,
+		expected);
+	f->severity = SEVERITY_ERROR;
+	place_file(sink, f, s, NO_FILE);
+	f->observed = quantity_count(n);
+	f->expected = least == most ? quantity_count(least) : quantity_text(expected);
+	f->unit = "parameters";
+	return true;
 }
 
 const char *ranks_text(struct findings *sink, const int32_t *ranks, size_t count)

@@ -13,6 +13,7 @@
 #include "state/bytes.h"
 #include "state/moments.h"
 #include "state/relate.h"
+#include "state/run_file.h"
 #include "state/state.h"
 
 struct lineage;
@@ -28,12 +29,16 @@ struct audit_case {
 	struct stream_pairs older_streams; /* older against previous */
 	const struct byte_totals
 		*bytes;              /* what was streamed of the current one; NULL: metadata only */
+	const struct run_file *run;  /* what the user told, or NULL; the states know it too */
 	const struct ledger *ledger; /* the sample log, or NULL */
 	const struct lineage *lineage; /* of its training attempts; NULL without a log */
 	const struct case_line *lines; /* training, then validation where there is any */
 	size_t line_count;
 	const struct limits *limits;
-	const char *no_bytes; /* why bytes is NULL, for coverage */
+	const struct state *original; /* what the current one should be a copy of, or NULL */
+	uint64_t copied;              /* tensors that are equal in it */
+	bool compared;                /* all were compared */
+	const char *no_bytes;         /* why bytes is NULL, for coverage */
 	const struct environment
 		*environment;    /* what will resume, as far as it is known; or NULL */
 	const char *no_previous; /* why there is no previous one, for coverage */
@@ -46,8 +51,9 @@ enum rule_needs {
 	NEEDS_ONE = 0,
 	NEEDS_PREVIOUS = 1,
 	NEEDS_BYTES = 2,
-	NEEDS_LEDGER = 4,   /* a sample log, and no checkpoint */
-	NEEDS_ELEMENTS = 8, /* beside BYTES: elements of tensors in files that are still there */
+	NEEDS_LEDGER = 4,    /* a sample log, and no checkpoint */
+	NEEDS_ORIGINAL = 16, /* silent where no original is named */
+	NEEDS_ELEMENTS = 8,  /* beside BYTES: elements of tensors in files that are still there */
 };
 
 struct rule {
@@ -85,6 +91,13 @@ const char *rounded_text(struct findings *sink, double v, int digits);
 /* A count for a message: "12 000"; and with its unit, which takes an s but for one: "3 steps". */
 const char *count_text(struct findings *sink, int64_t n);
 const char *counted_text(struct findings *sink, uint64_t n, const char *unit);
+
+/*
+ * Hold the number of parameters against what someone expects of it ("policy", "run file"); T110 is
+ * then an error. False where the number is not known.
+ */
+bool expect_parameters(
+	struct findings *sink, struct state *s, int64_t least, int64_t most, const char *who);
 
 /* "0-3, 7" from a sorted list of ranks. */
 const char *ranks_text(struct findings *sink, const int32_t *ranks, size_t count);

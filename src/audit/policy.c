@@ -448,36 +448,15 @@ static void grade(const struct policy *p, struct findings *findings)
 	}
 }
 
-static void expect_parameters(const struct policy *p, struct verdict_case *v, struct state *s)
+static void expect(const struct policy *p, struct verdict_case *v, struct state *s)
 {
-	struct findings *sink = v->findings;
-	int64_t n;
-	const char *least = count_text(sink, p->parameters_least),
-		   *most = count_text(sink, p->parameters_most);
-
-	if (!s || !state_int(s, FACT_PARAMETERS, &n)) {
-		if (!v->unreadable)
-			v->unreadable = findings_text(sink,
-				"required but not checked: %s parameters are expected, and their number "
-				"is not known",
-				least);
+	if (s && expect_parameters(
+			 v->findings, s, p->parameters_least, p->parameters_most, "policy"))
 		return;
-	}
-	if (n >= p->parameters_least && n <= p->parameters_most)
-		return;
-	const char *expected = p->parameters_least == p->parameters_most
-				       ? least
-				       : findings_text(sink, "%s to %s", least, most);
-	struct finding *f = finding_add(sink, FINDING_T110,
-		"the checkpoint has %s parameters, and the policy expects %s", count_text(sink, n),
-		expected);
-	f->severity = SEVERITY_ERROR;
-	place_file(sink, f, s, NO_FILE);
-	f->observed = quantity_count(n);
-	f->expected = p->parameters_least == p->parameters_most
-			      ? quantity_count(p->parameters_least)
-			      : quantity_text(expected);
-	f->unit = "parameters";
+	if (!v->unreadable)
+		v->unreadable = findings_text(v->findings,
+			"required but not checked: %s parameters are expected, and their number is not known",
+			count_text(v->findings, p->parameters_least));
 }
 
 /* How a rule is wanted of this checkpoint: what could not be asked for is no lack. */
@@ -502,7 +481,7 @@ void policy_apply(const struct policy *p, struct verdict_case *v,
 
 	grade(p, v->findings);
 	if (p->expects_parameters)
-		expect_parameters(p, v, subject->state);
+		expect(p, v, subject->state);
 	for (size_t i = 0; i < RULE_COUNT; i++) {
 		enum policy_need need = need_of(p, subject, i);
 		if (need != NEED_NONE)

@@ -201,35 +201,112 @@ static void check_samples(struct audit_case *c, struct findings *sink)
 	f->unit = "samples";
 }
 
-/* Positions that count samples inside one epoch, held against the data set's size. */
+/* What a saved position counts, where its name tells. */
+enum position_unit {
+	UNIT_UNKNOWN,
+	UNIT_SAMPLES,
+	UNIT_BATCHES, /* of one rank, in the running epoch */
+};
+
+static enum position_unit position_unit(const struct fact *f)
+{
+	static const char *const samples[] = {"num_samples_yielded", "samples_yielded",
+		"sample_in_epoch", "sampler_position", "position"};
+	/* A StatefulDataLoader's: what it gave out since its iterator began. */
+	static const char *const batches[] = {
+		"_num_yielded", "_sampler_iter_yielded", "_snapshot_step"};
+	const char *name = path_last_name(f->path);
+
+	if (f->key == FACT_BATCH_IN_EPOCH)
+		return UNIT_BATCHES;
+	if (f->key != FACT_POSITION)
+		return UNIT_UNKNOWN;
+	for (size_t i = 0; i < sizeof samples / sizeof samples[0]; i++)
+		if (strcmp(name, samples[i]) == 0)
+			return UNIT_SAMPLES;
+	/* A validation loader has another length. */
+	for (size_t i = 0; i < sizeof batches / sizeof batches[0]; i++)
+		if (strcmp(name, batches[i]) == 0 && !strstr(f->path, "val") &&
+			!strstr(f->path, "test"))
+			return UNIT_BATCHES;
+	return UNIT_UNKNOWN;
+}
+
+/* Positions inside one epoch, held against what the epoch has: samples, or batches of a rank. */
 static void check_beyond_end(struct audit_case *c, struct findings *sink)
 {
-	static const char *const sample_counts[] = {"num_samples_yielded", "samples_yielded",
-		"sample_in_epoch", "sampler_position", "position"};
 	struct state *s = c->current;
-	int64_t size;
+	struct epoch_length length = {0};
+	int64_t size = 0;
 
-	if (!state_int(s, FACT_DATASET_SIZE, &size) || size <= 0)
+	state_int(s, FACT_DATASET_SIZE, &size);
+	epoch_length(s, &length);
+	for (size_t i = 0; i < s->facts.count; i++) {
+		const struct fact *f = &s->facts.items[i];
+		enum position_unit unit = position_unit(f);
+		int64_t end = unit == UNIT_SAMPLES   ? size
+			      : unit == UNIT_BATCHES ? length.batches_most
+						     : 0;
+		double at;
+		if (end <= 0 || !fact_to_double(f, &at) || at <= (double)end)
+			continue;
+		const char *what = unit == UNIT_SAMPLES ? "samples" : "batches";
+		struct finding *found =
+			finding_add(sink, FINDING_P105, "the data position is %s of %lld %s",
+				rounded_text(sink, at, DIGITS), (long long)end, what);
+		place_fact(sink, found, s, f);
+		found->observed = quantity_real(at);
+		found->expected = quantity_count(end);
+		found->unit = what;
+		found->cause =
+			"the counter was not taken modulo the epoch, or belongs to a larger data set";
+	}
+}
+
+/* Batches of one rank in an epoch; false where that is not known for sure. */
+static bool batches_in_epoch(const struct state *s, int64_t *batches)
+{
+	int64_t updates, accumulation = 1;
+
+	if (state_int(s, FACT_BATCHES_PER_EPOCH, batches))
+		return true;
+	state_int(s, FACT_ACCUMULATION, &accumulation);
+	return state_int(s, FACT_STEPS_PER_EPOCH, &updates) && updates > 0 && accumulation > 0 &&
+	       !__builtin_mul_overflow(updates, accumulation, batches);
+}
+
+/*
+ * A loader that gave out its epoch's last batch and has not noticed: it has nothing left for
+ * whoever resumes it. One that noticed begins the next epoch.
+ */
+static void check_exhausted(struct audit_case *c, struct findings *sink)
+{
+	struct state *s = c->current;
+	int64_t batches;
+
+	if (!batches_in_epoch(s, &batches))
 		return;
+	for (size_t i = 0; i < s->facts.count; i++)
+		if (s->facts.items[i].key == FACT_EPOCH_END && s->facts.items[i].i)
+			return;
 	for (size_t i = 0; i < s->facts.count; i++) {
 		const struct fact *f = &s->facts.items[i];
 		double at;
-		if (f->key != FACT_POSITION || !fact_to_double(f, &at) || at <= (double)size)
+		if (f->key != FACT_POSITION || position_unit(f) != UNIT_BATCHES ||
+			!fact_to_double(f, &at) || at != (double)batches)
 			continue;
-		const char *name = path_last_name(f->path);
-		for (size_t k = 0; k < sizeof sample_counts / sizeof sample_counts[0]; k++) {
-			if (strcmp(name, sample_counts[k]) != 0)
-				continue;
-			struct finding *found = finding_add(sink, FINDING_P105,
-				"the data position is %s of %lld samples",
-				rounded_text(sink, at, DIGITS), (long long)size);
-			place_fact(sink, found, s, f);
-			found->observed = quantity_real(at);
-			found->expected = quantity_count(size);
-			found->unit = "samples";
-			found->cause =
-				"the counter was not taken modulo the epoch, or belongs to a larger data set";
-		}
+		struct finding *found = finding_add(sink, FINDING_P106,
+			"the loader has given out %lld of %lld batches: nothing is left of its epoch",
+			(long long)batches, (long long)batches);
+		place_fact(sink, found, s, f);
+		found->place.step_first = found->place.step_last = case_step(c);
+		found->observed = quantity_real(at);
+		found->expected = quantity_text(findings_text(
+			sink, "less than %lld, or a finished iterator", (long long)batches));
+		found->meaning =
+			"right where the script resumes this epoch and ends it at once; one that counts the next "
+			"epoch from its step trains none of it";
+		return;
 	}
 }
 
@@ -252,16 +329,14 @@ static const char *check_one_rank(struct audit_case *c, struct findings *sink)
 {
 	struct state *s = c->current;
 	const struct fact *f = state_fact(s, FACT_POSITION);
-	int64_t world = s->world;
+	int32_t world = state_world(s);
 
 	if (!s->profile->position_of_one_rank || !f)
 		return NULL;
-	if (state_int(s, FACT_WORLD_SIZE, &world) && world < s->world)
-		world = s->world;
 	if (world <= 1)
 		return world == 1 ? NULL : "it is one rank's; whether there were more is not known";
-	struct finding *found = finding_add(sink, FINDING_P108,
-		"the loader state of 1 of %lld ranks is saved", (long long)world);
+	struct finding *found = finding_add(
+		sink, FINDING_P108, "the loader state of 1 of %d ranks is saved", world);
 	found->severity = SEVERITY_WARNING;
 	place_fact(sink, found, s, f);
 	found->place.step_first = found->place.step_last = case_step(c);
@@ -281,11 +356,13 @@ static void run_position_saved(struct audit_case *c, struct findings *sink, stru
 	struct state *s = c->current;
 	double batches = 0;
 	bool ignore = false, replacement = false;
+	enum run_resume told = c->run ? c->run->on_resume : RUN_RESUME_UNKNOWN;
 
 	check_batches(c, sink);
 	check_epoch_fraction(c, sink);
 	check_samples(c, sink);
 	check_beyond_end(c, sink);
+	check_exhausted(c, sink);
 	check_order_saved(c, sink);
 	state_bool(s, FACT_IGNORE_DATA_SKIP, &ignore);
 	state_bool(s, FACT_REPLACEMENT, &replacement);
@@ -308,7 +385,7 @@ static void run_position_saved(struct audit_case *c, struct findings *sink, stru
 		cover_ran(cover, name, subject, "counters", 1, 1, NULL);
 		return;
 	}
-	if (replacement || has_position(s)) {
+	if (replacement || has_position(s) || told == RUN_RESUME_SKIPS) {
 		cover_ran(cover, name, subject, "positions", 1, 1, check_one_rank(c, sink));
 		return;
 	}
@@ -317,13 +394,17 @@ static void run_position_saved(struct audit_case *c, struct findings *sink, stru
 			c->inexact =
 				"no data position is saved, and how long an epoch is is not known";
 		cover_not_checked(cover, name, subject,
-			"no position is saved, and without the length of an epoch nothing says where in one it is");
+			"no position is saved, and how long an epoch is is not known; a run file can say it (reprise init)");
 		return;
 	}
 	if (batches > 0)
-		restart_finding(c, sink, restart_cause(sink, s),
-			s->profile->position == POSITION_RESTARTS ? SEVERITY_ERROR
-								  : SEVERITY_WARNING,
+		restart_finding(c, sink,
+			told == RUN_RESUME_RESTARTS
+				? "the run file says that a resume starts the epoch's data again"
+				: restart_cause(sink, s),
+			s->profile->position == POSITION_RESTARTS || told == RUN_RESUME_RESTARTS
+				? SEVERITY_ERROR
+				: SEVERITY_WARNING,
 			batches);
 	if (batches > 0 && !c->inexact)
 		c->inexact = "no data position is saved inside an epoch";
@@ -445,7 +526,9 @@ static bool changed(const struct audit_case *c, enum fact_key key, const struct 
 {
 	*before = state_fact(c->previous, key);
 	*after = state_fact(c->current, key);
-	return *before && *after && !fact_equal(*before, *after);
+	/* What was told is told of both, and shows no change. */
+	return *before && *after && (*before)->how < HOW_TOLD && (*after)->how < HOW_TOLD &&
+	       !fact_equal(*before, *after);
 }
 
 static const char *value_text(struct findings *sink, const struct fact *f)

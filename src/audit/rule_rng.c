@@ -6,8 +6,6 @@
 #include "audit/case.h"
 #include "base/text.h"
 
-#define RANKS_MAX 65536
-
 static const struct stream *find_owner(const struct state *s, const char *owner)
 {
 	for (size_t i = 0; i < s->streams.count; i++)
@@ -51,7 +49,7 @@ static uint64_t check_owners(struct audit_case *c, struct findings *sink)
 	const char *const *expected = s->profile->streams ? s->profile->streams : generic;
 	bool any = s->streams.count > 0 && !s->profile->streams;
 	for (size_t i = 0; !any && expected[i]; i++)
-		any = find_owner(s, expected[i]) != NULL;
+		any = find_owner(s, expected[i]) || run_file_unused(c->run, expected[i]);
 	if (!any) {
 		missing_stream(c, sink,
 			s->streams.count > 0
@@ -61,14 +59,14 @@ static uint64_t check_owners(struct audit_case *c, struct findings *sink)
 		return 1;
 	}
 	for (; *expected; expected++) {
-		if (find_owner(s, *expected))
+		if (find_owner(s, *expected) || run_file_unused(c->run, *expected))
 			continue;
 		missing++;
 		missing_stream(c, sink,
 			findings_text(sink, "the %s random state is not saved", *expected),
 			"what draws from it repeats or diverges after the resume");
 	}
-	if (s->on_cuda && !find_owner(s, "cuda")) {
+	if (s->on_cuda && !find_owner(s, "cuda") && !run_file_unused(c->run, "cuda")) {
 		missing++;
 		missing_stream(c, sink,
 			"the weights were on a GPU, and no CUDA random state is saved",
@@ -80,11 +78,10 @@ static uint64_t check_owners(struct audit_case *c, struct findings *sink)
 /* How many ranks there were, as far as the checkpoint or its predecessor shows. */
 static int32_t ranks_expected(const struct audit_case *c)
 {
-	int64_t told;
-	int32_t ranks = c->current->world;
+	int32_t ranks = state_world(c->current);
 
-	if (state_int(c->current, FACT_WORLD_SIZE, &told) && told > 0 && told < RANKS_MAX)
-		return told > ranks ? (int32_t)told : ranks;
+	if (state_fact(c->current, FACT_WORLD_SIZE))
+		return ranks;
 	return c->previous && c->previous->world > ranks ? c->previous->world : ranks;
 }
 

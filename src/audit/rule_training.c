@@ -35,7 +35,7 @@ static bool known_factor(const struct state *s, double fine, double coarse)
 	if (state_int(s, FACT_ACCUMULATION, &v) &&
 		counts_by(fine, coarse, (double)v, epoch > 0 ? ceil(epoch) : 0))
 		return true;
-	return s->world > 1 && counts_by(fine, coarse, s->world, 0);
+	return state_world(s) > 1 && counts_by(fine, coarse, state_world(s), 0);
 }
 
 /*
@@ -728,7 +728,7 @@ static bool schedule_moves(struct audit_case *c, struct findings *sink, int64_t 
 static bool steps_of_its_own(const struct state *s, int64_t step, int64_t at)
 {
 	/* accelerate advances a prepared schedule once per process. */
-	if (s->world > 1 && at == step * s->world)
+	if (state_world(s) > 1 && at == step * state_world(s))
 		return true;
 	if (step % at != 0)
 		return false;
@@ -857,7 +857,7 @@ static void run_schedule(struct audit_case *c, struct findings *sink, struct cov
 	state_int(s, FACT_EPOCH, &epoch);
 	bool plateau = kind && strcmp(kind, "ReduceLROnPlateau") == 0;
 	bool known_unit = s->profile->schedule_counts_steps && !plateau;
-	int64_t world = s->world > 0 ? s->world : 1;
+	int64_t world = state_world(s) > 0 ? state_world(s) : 1;
 	bool restarted = sink->of_code[FINDING_T101] > 0 || sink->of_code[FINDING_T102] > 0;
 	/* Updates that were skipped under a loss scale count in neither; else the step decides. */
 	bool as_updates = (double)at == updates && (!known_unit || state_fact(s, FACT_SCALE));

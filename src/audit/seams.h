@@ -11,41 +11,43 @@
 #include "ledger/align.h"
 
 enum seam_outcome {
-	SEAM_SOUND,        /* nothing speaks against it, nothing proves it */
-	SEAM_EXACT,        /* the answer key came again, step by step */
-	SEAM_REARRANGED,   /* the same, on other ranks or in other places of the batch */
-	SEAM_BY_SAMPLES,   /* the same samples, in batches of another size */
-	SEAM_SKIPPED,      /* a declared skip, done as declared */
-	SEAM_FROM_START,   /* replay from the start of the run */
-	SEAM_FROM_EPOCH,   /* replay from the start of the epoch */
-	SEAM_WINDOW,       /* replay of what was consumed some way back */
-	SEAM_OTHER_ORDER,  /* samples of the epoch again, in another order */
-	SEAM_OTHER_EPOCH,  /* the order of another epoch */
-	SEAM_HOLE,         /* samples passed over */
-	SEAM_PERMUTED,     /* the same batches or samples in a window, in another order */
-	SEAM_DIFFERS,      /* not what the answer key has */
-	SEAM_SKIP_WRONG,   /* a declared skip, and something else happened */
-	SEAM_FRESH,        /* a declared fresh order */
-	SEAM_UNKNOWABLE,   /* the keys cannot tell */
+	SEAM_SOUND,       /* nothing speaks against it, nothing proves it */
+	SEAM_EXACT,       /* the answer key came again, step by step */
+	SEAM_REARRANGED,  /* the same, on other ranks or in other places of the batch */
+	SEAM_BY_SAMPLES,  /* the same samples, in batches of another size */
+	SEAM_SKIPPED,     /* a declared skip, done as declared */
+	SEAM_FROM_START,  /* replay from the start of the run */
+	SEAM_FROM_EPOCH,  /* replay from the start of the epoch */
+	SEAM_WINDOW,      /* replay of what was consumed some way back */
+	SEAM_OTHER_ORDER, /* samples of the epoch again, in another order */
+	SEAM_OTHER_EPOCH, /* the order of another epoch */
+	SEAM_HOLE,        /* samples passed over */
+	SEAM_PERMUTED,    /* the same batches or samples in a window, in another order */
+	SEAM_DIFFERS,     /* not what the answer key has */
+	SEAM_SKIP_WRONG,  /* a declared skip, and something else happened */
+	SEAM_FRESH,       /* a declared fresh order */
+	SEAM_UNKNOWABLE,  /* the keys cannot tell */
 	SEAM_OUTCOMES
 };
 
 struct seam_judgement {
-	uint8_t outcome; /* enum seam_outcome */
+	uint8_t outcome;   /* enum seam_outcome */
 	uint64_t repeated; /* samples of the epoch consumed before the seam and again after it */
 	double expected;   /* how many the data's own duplicates explain */
-	uint64_t expected_at, observed_at; /* position in the epoch, in samples: FROM_*, WINDOW, HOLE */
-	uint64_t source;   /* place on the line that the samples come from: FROM_*, WINDOW,
-			      OTHER_EPOCH */
-	uint64_t run;      /* samples on the line from the seam on that the outcome speaks of */
-	uint64_t hole;     /* samples passed over: HOLE */
+	uint64_t expected_at,
+		observed_at; /* position in the epoch, in samples: FROM_*, WINDOW, HOLE */
+	uint64_t source;     /* place on the line that the samples come from: FROM_*, WINDOW,
+				OTHER_EPOCH */
+	uint64_t run;        /* samples on the line from the seam on that the outcome speaks of */
+	uint64_t hole;       /* samples passed over: HOLE */
 	uint64_t skipped, declared; /* samples: SKIPPED, SKIP_WRONG */
-	uint32_t window;   /* steps: PERMUTED */
-	int32_t rotation;  /* steps by which the window is rotated, or 0: PERMUTED */
-	uint32_t proven;   /* steps of the key that came again: EXACT, REARRANGED, SKIPPED */
-	bool batches_whole; /* DIFFERS: the steps' batches occur in the key, only in another order */
+	uint32_t window;            /* steps: PERMUTED */
+	int32_t rotation;           /* steps by which the window is rotated, or 0: PERMUTED */
+	uint32_t proven;    /* steps of the key that came again: EXACT, REARRANGED, SKIPPED */
+	bool batches_whole; /* DIFFERS: the steps' batches occur in the key, only in another order
+			     */
 	bool fresh_declared;
-	const char *why;   /* UNKNOWABLE and SOUND: what could not be told, or NULL */
+	const char *why; /* UNKNOWABLE and SOUND: what could not be told, or NULL */
 };
 
 struct seam_judgements {
@@ -63,7 +65,8 @@ struct case_line {
 	const char *what; /* "" for training, "validation " */
 };
 
-/* Work all of it out. `tip`: as lineage_build_to(), or LEDGER_NONE. Release it also after errors. */
+/* Work all of it out. `tip`: as lineage_build_to(), or LEDGER_NONE. Release it also after errors.
+ */
 int case_line_open(struct case_line *c, const struct ledger *l, enum attempt_kind kind,
 	uint32_t tip, const struct lineage_told *told, size_t told_count, uint64_t memory,
 	unsigned threads, struct error *e);

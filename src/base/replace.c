@@ -43,18 +43,23 @@ static int open_in_folder(struct replacement *r, struct error *e)
 {
 	struct stat st;
 
-	if (fstatat(r->folder, r->name, &st, 0) == 0 && !S_ISREG(st.st_mode))
-		return fail(e, RP_E_IO, ERROR_NO_OFFSET, "it is there and no regular file");
+	if (fstatat(r->folder, r->name, &st, r->keep ? AT_SYMLINK_NOFOLLOW : 0) == 0) {
+		if (r->keep)
+			return fail_os(e, EEXIST, "it is left as it is");
+		if (!S_ISREG(st.st_mode))
+			return fail(e, RP_E_IO, ERROR_NO_OFFSET, "it is there and no regular file");
+	}
 	r->fd = create_beside(r->folder, r->temporary, sizeof r->temporary, e);
 	return r->fd < 0 ? r->fd : RP_OK;
 }
 
-int replacement_open(struct replacement *r, const char *path, struct error *e)
+static int open_beside(struct replacement *r, const char *path, struct error *e)
 {
 	const char *slash = strrchr(path, '/');
 	char *parent = slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : NULL;
 
-	*r = (struct replacement){.folder = -1, .fd = -1, .name = slash ? slash + 1 : path};
+	r->folder = r->fd = -1;
+	r->name = slash ? slash + 1 : path;
 	if (*r->name == '\0' || strcmp(r->name, ".") == 0 || strcmp(r->name, "..") == 0) {
 		free(parent);
 		return fail(e, RP_E_ARGUMENT, ERROR_NO_OFFSET, "it names no file");
@@ -72,6 +77,12 @@ int replacement_open(struct replacement *r, const char *path, struct error *e)
 	return status;
 }
 
+int replacement_open(struct replacement *r, const char *path, struct error *e)
+{
+	*r = (struct replacement){0};
+	return open_beside(r, path, e);
+}
+
 static void close_both(struct replacement *r)
 {
 	if (r->fd >= 0)
@@ -86,6 +97,26 @@ int replacement_write(struct replacement *r, struct slice text, struct error *e)
 	return write_whole(r->fd, text, e);
 }
 
+/*
+ * Give the temporary file its name where nothing has that name. Not every file system can do it in
+ * one call; a second name for the file does it too, since that fails where there is one.
+ */
+static int name_new(int folder, const char *temporary, const char *name)
+{
+	if (renameat2(folder, temporary, folder, name, RENAME_NOREPLACE) == 0)
+		return 0;
+	if (errno == EEXIST || linkat(folder, temporary, folder, name, 0) < 0)
+		return -1;
+	unlinkat(folder, temporary, 0);
+	return 0;
+}
+
+static int take_name(const struct replacement *r)
+{
+	return r->keep ? name_new(r->folder, r->temporary, r->name)
+		       : renameat(r->folder, r->temporary, r->folder, r->name);
+}
+
 int replacement_commit(struct replacement *r, struct error *e)
 {
 	int status =
@@ -94,8 +125,9 @@ int replacement_commit(struct replacement *r, struct error *e)
 	if (close(r->fd) < 0 && status == RP_OK)
 		status = fail_os(e, errno, "it cannot be written");
 	r->fd = -1;
-	if (status == RP_OK && renameat(r->folder, r->temporary, r->folder, r->name) < 0)
-		status = fail_os(e, errno, "it cannot be given its name");
+	if (status == RP_OK && take_name(r) < 0)
+		status = fail_os(e, errno,
+			errno == EEXIST ? "it is left as it is" : "it cannot be given its name");
 	if (status < 0)
 		unlinkat(r->folder, r->temporary, 0);
 	else
@@ -112,10 +144,10 @@ void replacement_abandon(struct replacement *r)
 	close_both(r);
 }
 
-int file_replace(const char *path, struct slice text, struct error *e)
+static int write_file(const char *path, struct slice text, bool keep, struct error *e)
 {
-	struct replacement r;
-	int status = replacement_open(&r, path, e);
+	struct replacement r = {.keep = keep};
+	int status = open_beside(&r, path, e);
 
 	if (status < 0)
 		return status;
@@ -124,4 +156,14 @@ int file_replace(const char *path, struct slice text, struct error *e)
 		return replacement_commit(&r, e);
 	replacement_abandon(&r);
 	return status;
+}
+
+int file_replace(const char *path, struct slice text, struct error *e)
+{
+	return write_file(path, text, false, e);
+}
+
+int file_create(const char *path, struct slice text, struct error *e)
+{
+	return write_file(path, text, true, e);
 }

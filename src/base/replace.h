@@ -4,6 +4,8 @@
 #ifndef BASE_REPLACE_H
 #define BASE_REPLACE_H
 
+#include <stdbool.h>
+
 #include "base/error.h"
 #include "base/slice.h"
 
@@ -12,6 +14,7 @@ struct replacement {
 	int folder, fd;   /* -1: none; fd is open for reading and writing */
 	const char *name; /* within the folder; part of the path that was given */
 	char temporary[64];
+	bool keep; /* what has the name already is not replaced */
 };
 
 /* Make a file that can take the name `path`, which must outlive it. Nothing is open after an error.
@@ -34,5 +37,9 @@ void replacement_abandon(struct replacement *r);
  * after one.
  */
 int file_replace(const char *path, struct slice text, struct error *e);
+
+/* The same where nothing is called `path` yet; else an RP_E_IO with EEXIST, and what is there
+ * stays. */
+int file_create(const char *path, struct slice text, struct error *e);
 
 #endif

@@ -45,12 +45,11 @@ static int run_show(const struct options *o, const char *const *paths, size_t n)
 static int run_find(const struct options *o, const char *const *paths, size_t n)
 {
 	const struct log_options *log = &o->log;
-	int wanted = (log->id != NULL) + log->has_hash + (log->source != NULL) +
-		     (o->verify.step >= 0);
+	int wanted =
+		(log->id != NULL) + log->has_hash + (log->source != NULL) + (o->verify.step >= 0);
 
 	if (wanted != 1)
-		return answer_usage(
-			o, "ledger find wants one of --id, --key, --step and --source");
+		return answer_usage(o, "ledger find wants one of --id, --key, --step and --source");
 	return answer_logs(o, paths, n, logs_find);
 }
 
@@ -102,8 +101,8 @@ static int run_export(const struct options *o, const char *const *paths, size_t 
 		return answer_error(o, out.path, &e);
 	report_init(&r, o->command->name);
 	answer_init(&out.out, o);
-	int status = logs_export(
-		&r, paths, n, &log, csv ? LOG_CSV : LOG_JSONL, write_piece, &out, &e);
+	int status =
+		logs_export(&r, paths, n, &log, csv ? LOG_CSV : LOG_JSONL, write_piece, &out, &e);
 	if (out.path && status == RP_OK)
 		status = replacement_commit(&out.file, &e);
 	else if (out.path)
@@ -114,8 +113,7 @@ static int run_export(const struct options *o, const char *const *paths, size_t 
 	report_release(&r);
 	if (status == RP_OK)
 		return EXIT_STATUS_FINE;
-	return out.gone ? EXIT_STATUS_FAILED
-			: answer_error(o, n == 1 ? paths[0] : NULL, &e);
+	return out.gone ? EXIT_STATUS_FAILED : answer_error(o, n == 1 ? paths[0] : NULL, &e);
 }
 
 static const struct action actions[] = {
@@ -144,7 +142,6 @@ int cmd_ledger(const struct options *o)
 {
 	for (size_t i = 0; i < ACTIONS; i++)
 		if (strcmp(o->operands[0], actions[i].name) == 0)
-			return actions[i].run(
-				o, o->operands + 1, (size_t)o->operand_count - 1);
+			return actions[i].run(o, o->operands + 1, (size_t)o->operand_count - 1);
 	return complain_action(o, o->operands[0]);
 }

@@ -30,6 +30,7 @@
  * state/      the resume state of a checkpoint as tables
  *   listing                       names, sizes and times below a path
  *   state, facts.def              files, facts, streams, optimizers, tensors
+ *   run_file, run_keys.def        what the user tells of the run
  *   relate, bytes                 streams of two states; the one pass over all bytes
  *   moments                       what Adam's moments must obey, element by element
  * profile/    frameworks
@@ -46,13 +47,13 @@
  *   lines, scan                   lines of a file; parts of a JSON line
  *   doubts                        what is odd in a ledger as a record
  * audit/      the rules: audit, case, rules.def, rule_integrity, rule_position, rule_rng, rule_training,
- *             rule_optimizer, rule_values;
+ *             rule_optimizer, rule_values, rule_run;
  *             defects, defects.def, defect_conditions, rule_defects: what frameworks get wrong, and in
  *             which versions; environment: the versions that will resume;
  *             policy, policies.def: what a gate asks for; verdict: one word, its evidence, an exit status
  * report/     answers: report (the data), render_text, render_json, render_gate, page, json_writer, explain
- * api/        the commands as functions that fill a report: verify, compare, show; subject, choose, conclude,
- *             overview
+ * api/        the commands as functions that fill a report: verify, compare, show, init; subject, choose,
+ *             conclude, overview, run
  * cli/        this folder
  *   main                          streams, signals, dispatch
  *   options, commands.def         the tables of options and commands, parsing, help

@@ -38,10 +38,10 @@
 	"  I108 = we prune half-written saves by hand; until 2027-01-31\n"                                      \
 	"  [expect]\n"                                                                                          \
 	"  # a number or a range, else T110 is an error\n"                                                      \
-	"  parameters = 103900000\n"                                                                           \
-	"  [launch]\n"                                                                                         \
-	"  # what will resume, for known defects; --env and --with go before it\n"                             \
-	"  env = /opt/train\n"                                                                                 \
+	"  parameters = 103900000\n"                                                                            \
+	"  [launch]\n"                                                                                          \
+	"  # what will resume, for known defects; --env and --with go before it\n"                              \
+	"  env = /opt/train\n"                                                                                  \
 	"  with = accelerate=1.10.1 torch=2.6.0\n"
 
 #define LEDGER_HELP                                                                                   \
@@ -63,13 +63,25 @@ const struct command commands[COMMAND_COUNT] = {
 #define OF(command) (1u << COMMAND_##command)
 #define OF_ALL ((1u << COMMAND_COUNT) - 1)
 #define OF_CHOOSING (OF(verify) | OF(gate))
-#define OF_TAKING (OF(verify) | OF(gate) | OF(snapshot))
+#define OF_TAKING (OF(verify) | OF(gate) | OF(snapshot) | OF(init))
 #define OF_JUDGING (OF(verify) | OF(compare) | OF(snapshot))
 #define OF_READING (OF_ALL & ~OF(explain))
 
 static bool take_against(struct options *o, const char *value)
 {
 	o->verify.against = value;
+	return *value != '\0';
+}
+
+static bool take_snapshot(struct options *o, const char *value)
+{
+	o->verify.snapshot = value;
+	return *value != '\0';
+}
+
+static bool take_run(struct options *o, const char *value)
+{
+	o->verify.run = value;
 	return *value != '\0';
 }
 
@@ -191,6 +203,12 @@ static bool take_as(struct options *o, const char *value)
 	return strcmp(value, "jsonl") == 0 || strcmp(value, "csv") == 0;
 }
 
+static bool take_force(struct options *o, const char *value)
+{
+	(void)value;
+	return o->force = true;
+}
+
 static bool take_print_path(struct options *o, const char *value)
 {
 	(void)value;
@@ -249,9 +267,15 @@ static bool take_version(struct options *o, const char *value)
 const struct option_row option_rows[] = {
 	{"against", 0, false, "PREV", OF_CHOOSING,
 		"the earlier checkpoint that CKPT should continue", take_against, "a path"},
+	{"snapshot", 0, false, "ORIGINAL", OF_CHOOSING,
+		"the snapshot (or checkpoint) that CKPT should be a copy of", take_snapshot,
+		"a path"},
 	{"step", 0, false, "N", OF_TAKING | OF(ledger),
 		"the step: which checkpoint of a root to judge, or whose samples to find", take_step,
 		"a step: 0, 1, 2, ..."},
+	{"run", 0, false, "FILE", OF_CHOOSING | OF(compare) | OF(show),
+		"what is known of the run; else the nearest reprise.run, if any", take_run,
+		"a file"},
 	{"quick", 0, false, NULL, OF_JUDGING, "metadata only: read no tensor's bytes", take_quick,
 		NULL},
 	{"settle", 0, false, "SECONDS", OF_CHOOSING,
@@ -268,8 +292,8 @@ const struct option_row option_rows[] = {
 		"a step: 0, 1, 2, ..."},
 	{"as", 0, false, "FORM", OF(ledger), "export as jsonl (default) or csv", take_as,
 		"jsonl or csv"},
-	{"output", 'o', false, "FILE", OF(snapshot) | OF(ledger), "the file to write, all of it or nothing",
-		take_output, "a file"},
+	{"output", 'o', false, "FILE", OF(snapshot) | OF(init) | OF(ledger),
+		"the file to write, all of it or nothing", take_output, "a file"},
 	{"threads", 'j', false, "N", OF_JUDGING | OF(gate),
 		"reading threads (one per core); never changes the output", take_threads,
 		"a number from 1 to 1024"},
@@ -284,6 +308,7 @@ const struct option_row option_rows[] = {
 	{"report", 0, false, "FILE", OF(gate),
 		"write the whole report to FILE as JSON, all of it or nothing", take_report,
 		"a file"},
+	{"force", 0, false, NULL, OF(init), "replace a file that is there", take_force, NULL},
 	{"print-path", 0, false, NULL, OF(gate),
 		"what passes: its path alone on stdout, the line on stderr", take_print_path, NULL},
 	{"defects", 0, false, NULL, OF(explain),

@@ -44,10 +44,10 @@ struct options {
 	struct verify_options verify; /* limits, against, step, quick, threads, settle */
 	const char *with[WITH_MAX];   /* what verify.with points to */
 	const char *policy, *report;  /* of gate: as typed, or NULL */
-	const char *output;           /* of snapshot: likewise */
+	const char *output;           /* of init, snapshot and ledger: likewise */
 	struct log_options log;       /* of ledger; limits and step are those of `verify` */
 	const char *form;             /* of ledger export: "jsonl", "csv", or NULL */
-	bool print_path;
+	bool print_path, force;
 	bool defects; /* of explain: list the known defects */
 	bool json, quiet, verbose, help, version;
 	enum when color;

@@ -151,8 +151,8 @@ static const struct ledger_share *share_of(
 	return NULL;
 }
 
-static void count_step(
-	struct search_consumed *out, const struct ledger *l, const struct ledger_step *s, uint32_t source)
+static void count_step(struct search_consumed *out, const struct ledger *l,
+	const struct ledger_step *s, uint32_t source)
 {
 	const struct ledger_share *share = share_of(l, s, source);
 

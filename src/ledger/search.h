@@ -23,7 +23,7 @@ struct search_hit {
 	uint64_t row;
 	uint32_t step; /* row in ledger.steps */
 	struct ledger_part part;
-	uint32_t slot;  /* in the part */
+	uint32_t slot; /* in the part */
 	uint16_t space;
 	bool alive; /* on its lineage's surviving line */
 };
@@ -52,10 +52,10 @@ void search_hits_release(struct search_hits *h);
 
 /* What was consumed of one source, up to a step. */
 struct search_consumed {
-	uint64_t samples, tokens;   /* on the surviving line */
-	uint64_t of;                /* samples of all sources there */
-	uint64_t distinct;          /* different samples among them; 0: not counted */
-	uint64_t dead;              /* samples that were rolled back */
+	uint64_t samples, tokens;      /* on the surviving line */
+	uint64_t of;                   /* samples of all sources there */
+	uint64_t distinct;             /* different samples among them; 0: not counted */
+	uint64_t dead;                 /* samples that were rolled back */
 	int64_t first_step, last_step; /* on the line; LEDGER_NO_STEP: never */
 };
 

@@ -138,8 +138,8 @@ static const char *integers(struct scan *c, const char *p)
 }
 
 /* Strings in an array, each handed to `take`; null too where `none` says what it stands for. */
-static const char *strings(struct scan *c, const char *p,
-	bool (*take)(struct scan *, struct slice), bool (*none)(struct scan *))
+static const char *strings(struct scan *c, const char *p, bool (*take)(struct scan *, struct slice),
+	bool (*none)(struct scan *))
 {
 	bool end = false, escaped;
 	struct slice raw;

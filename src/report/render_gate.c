@@ -62,11 +62,16 @@ static void add_codes(struct strbuf *b, const struct report *r, const char *labe
 	}
 }
 
-/* What stands in parentheses behind a pass: ranks, warnings, what was accepted. */
+/* What stands in parentheses behind a pass: ranks, what was told of the run, warnings, what was
+ * accepted. */
 static void add_notes(struct strbuf *b, const struct report *r)
 {
+	const struct report_input *run = input_of(r, "run file");
+
 	if (r->world > 1)
 		strbuf_printf(b, "%u/%u ranks", r->ranks, r->world);
+	if (run && run->path)
+		strbuf_printf(b, "%srun file %s", b->n ? ", " : "", run->path);
 	add_codes(b, r, "warnings ", false);
 	add_codes(b, r, "accepted ", true);
 }

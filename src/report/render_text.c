@@ -55,8 +55,13 @@ static void add_part(struct strbuf *b, const char *between)
 /* Where: file, path, byte, ranks, steps; what is the same for the whole report is left out. */
 static void add_place(struct strbuf *b, const struct report *r, const struct place *place)
 {
-	bool only_file = place->file && r->inputs.count == 1 && r->inputs.items[0].path &&
+	bool only_file = place->file && r->inputs.count > 0 && r->inputs.items[0].path &&
 			 slice_is(slice_of(place->file), r->inputs.items[0].path);
+
+	/* Beside a run file it is still the only one; beside an earlier checkpoint it is not. */
+	for (size_t i = 1; i < r->inputs.count && only_file; i++)
+		only_file = r->inputs.items[i].role &&
+			    slice_is(slice_of(r->inputs.items[i].role), "run file");
 
 	if (place->file && !only_file)
 		strbuf_add_text(b, place->file);

@@ -205,7 +205,8 @@ static void change_whole(
 	}
 }
 
-static void change_real(struct json_writer *w, const char *key, bool declared, double from, double to)
+static void change_real(
+	struct json_writer *w, const char *key, bool declared, double from, double to)
 {
 	if (!declared)
 		return;
@@ -230,7 +231,8 @@ static void flag(struct json_writer *w, const char *key, bool declared)
 	json_bool(w, true);
 }
 
-static void write_skips(struct json_writer *w, const struct ledger *l, const struct ledger_intent *i)
+static void write_skips(
+	struct json_writer *w, const struct ledger *l, const struct ledger_intent *i)
 {
 	if (i->skips == 0)
 		return;
@@ -384,7 +386,8 @@ static int load(struct log_writer *w, uint64_t row, size_t n)
 
 	if (!array_reserve(&w->keys, n, SIZE_MAX) || !array_reserve(&w->spaces, n, SIZE_MAX) ||
 		!array_reserve(&w->tokens, n, SIZE_MAX) || !array_reserve(&w->losses, n, SIZE_MAX))
-		return fail(w->e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for the samples of a step");
+		return fail(
+			w->e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for the samples of a step");
 	for (size_t at = 0; at < n; at += b.n) {
 		if (source.read(&source, row + at, n - at, w->buffer, &b, w->e) < 0)
 			return w->e->status;

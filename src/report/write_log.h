@@ -11,8 +11,7 @@
 /* Where the text goes, in pieces of some 64 KiB. */
 typedef int log_write_fn(void *context, struct slice text, struct error *e);
 
-int log_write_jsonl(
-	const struct ledger *l, log_write_fn *write, void *context, struct error *e);
+int log_write_jsonl(const struct ledger *l, log_write_fn *write, void *context, struct error *e);
 
 /* RP_E_UNSUPPORTED where the log has ids beside keys, since CSV has one column for them. */
 int log_write_csv(const struct ledger *l, log_write_fn *write, void *context, struct error *e);

@@ -248,7 +248,8 @@ int listing_open(struct listing *l, const char *path, unsigned depth, const stru
 
 void listing_close(struct listing *l)
 {
-	if (l->dirfd >= 0)
+	/* A zeroed listing is none, and does not hold file descriptor 0. */
+	if (l->root && l->dirfd >= 0)
 		close(l->dirfd);
 	l->dirfd = -1;
 	array_release(&l->files);

@@ -11,6 +11,7 @@
 
 #define ROWS_MAX ((size_t)1 << 28)
 #define TEXT_MAX 4096u
+#define RANKS_MAX 65536 /* more than any run has */
 
 const struct fact_row fact_rows[FACT_COUNT] = {
 #define FACT(id, name, unit, flags, summary) {#id, name, unit, #flags[0], summary},
@@ -197,6 +198,8 @@ static int compare_facts(const void *pa, const void *pb)
 	int order = compare_int(a->key, b->key);
 
 	if (order == 0)
+		order = compare_int(a->how >= HOW_TOLD, b->how >= HOW_TOLD);
+	if (order == 0)
 		order = compare_int(a->rank, b->rank);
 	if (order == 0)
 		order = compare_int(a->group, b->group);
@@ -250,6 +253,15 @@ const struct fact *state_fact(const struct state *s, enum fact_key key)
 		if (s->facts.items[i].key == key)
 			return &s->facts.items[i];
 	return NULL;
+}
+
+int32_t state_world(const struct state *s)
+{
+	int64_t known;
+
+	if (!state_int(s, FACT_WORLD_SIZE, &known) || known <= s->world || known > RANKS_MAX)
+		return s->world;
+	return (int32_t)known;
 }
 
 const char *path_last_name(const char *path)

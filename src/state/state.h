@@ -42,8 +42,8 @@ enum fact_how {
 	HOW_READ,    /* it stands in a file */
 	HOW_NAMED,   /* a file or folder name says so */
 	HOW_DERIVED, /* computed from facts that were read */
+	HOW_TOLD,    /* by the user, in a run file */
 	HOW_ASSUMED, /* the framework's default */
-	HOW_TOLD,    /* by the user */
 };
 
 #define NO_RANK (-1)
@@ -100,6 +100,8 @@ struct state_file {
 	const char *error;                 /* of a broken file, with its status and offset */
 	int error_status;
 	uint64_t error_offset;
+	bool digested;
+	uint64_t digest[2]; /* XXH3-128 of the whole file, where digested: low word, high word */
 };
 
 /* One random number generator's state. Equal bodies are interned: compare the pointers. */
@@ -268,8 +270,11 @@ void state_add_stream(struct state *s, const struct rng_state *body, const char 
 /* The order of streams by rank, owner and device. */
 int stream_kind_compare(const struct stream *a, const struct stream *b);
 
-/* Sort facts by (key, rank, group, path) and streams by (rank, owner, device, path), once all are
- * in. */
+/*
+ * Sort facts by (key, rank, group, path) and streams by (rank, owner, device, path), once all are
+ * in. What was not found in the checkpoint (told, assumed) stands behind what was, whatever its
+ * rank.
+ */
 void state_finish(struct state *s);
 
 /* The first fact under a key, in sorted order, or NULL. */
@@ -282,6 +287,10 @@ bool state_int(const struct state *s, enum fact_key key, int64_t *out);
 bool state_real(const struct state *s, enum fact_key key, double *out);
 bool state_bool(const struct state *s, enum fact_key key, bool *out);
 const char *state_fact_text(const struct state *s, enum fact_key key);
+
+/* How many ranks there were, as far as is known: seen in the checkpoint, saved as a number, or
+ * told; 0: not known. */
+int32_t state_world(const struct state *s);
 
 /* Whether a step's name leaves open that it starts again with each epoch: "step", "iteration", not
  * "global_step". */

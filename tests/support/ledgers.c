@@ -182,10 +182,9 @@ static const char *rows(const struct ledger *la, const struct ledger *lb)
 			b.read(&b, row, SIZE_MAX, buffer_b, &xb, &e) < 0 || xa.n != xb.n)
 			found = "rows";
 		for (size_t i = 0; !found && i < xa.n; i++) {
-			const struct ledger_space *sa = &la->spaces.items[xa.spaces ? xa.spaces[i]
-										    : 0],
-						  *sb = &lb->spaces.items[xb.spaces ? xb.spaces[i]
-										    : 0];
+			const struct ledger_space
+				*sa = &la->spaces.items[xa.spaces ? xa.spaces[i] : 0],
+				*sb = &lb->spaces.items[xb.spaces ? xb.spaces[i] : 0];
 			if (xa.keys[i] != xb.keys[i])
 				found = "key";
 			if (sa->kind != sb->kind ||

@@ -9,7 +9,9 @@
 #include "cli/options.h"
 #include "columns/frame.h"
 #include "rng/mt19937.h"
+#include "state/run_file.h"
 
+#define LINE_MAX_BYTES 76u
 #define TODAY 0 /* built-in policies have no dates */
 
 /* Text of a table, in which mdoc takes nothing for a request of its own. */
@@ -21,6 +23,23 @@ static void add_text(struct strbuf *b, const char *text)
 		else
 			strbuf_add_char(b, *c);
 	}
+}
+
+/* The same as lines of the length that pages have, broken at spaces: one line of text to mdoc. */
+static void add_lines(struct strbuf *b, const char *text)
+{
+	size_t start = b->n;
+
+	add_text(b, text);
+	for (size_t at = start, last = 0; at < b->n; at++) {
+		if (b->p[at] == ' ')
+			last = at;
+		if (at - start < LINE_MAX_BYTES || last <= start)
+			continue;
+		b->p[last] = '\n';
+		start = last + 1;
+	}
+	strbuf_add_char(b, '\n');
 }
 
 static void exit_statuses(struct strbuf *b)
@@ -102,6 +121,22 @@ static void subjects_piece(struct strbuf *b)
 	strbuf_add_text(b, ".El\n");
 }
 
+/* What a run file tells as single values, section by section. */
+static void run_keys_piece(struct strbuf *b)
+{
+	const char *section = "";
+
+	for (size_t i = 0; i < run_key_count; i++) {
+		const struct run_key *key = &run_keys[i];
+		if (strcmp(key->section, section) != 0)
+			strbuf_printf(b, "%s.Ss Section %s\n.Bl -tag -width Ds\n",
+				i > 0 ? ".El\n" : "", section = key->section);
+		strbuf_printf(b, ".It Cm %s\n", key->key);
+		add_lines(b, key->comment);
+	}
+	strbuf_add_text(b, ".El\n");
+}
+
 static const char *role_word(const char *role, const char *of)
 {
 	static char text[64];
@@ -174,6 +209,8 @@ bool piece_render(const char *name, struct strbuf *out)
 		exit_statuses(out);
 	else if (strcmp(name, "limits") == 0)
 		limits_piece(out);
+	else if (strcmp(name, "run-keys") == 0)
+		run_keys_piece(out);
 	else if (strcmp(name, "snapshot-columns") == 0)
 		snapshot_piece(out);
 	return out->n > 0;
