@@ -35,7 +35,7 @@ static int open_view(struct log_view *v, struct report *r, const char *const *pa
 	*v = (struct log_view){.r = r, .o = o};
 	if (ledger_open(&v->l, paths, n, &options, e) < 0)
 		return e->status;
-	if (search_lines_build(&v->lines, &v->l, e) < 0) {
+	if (search_lines_build(&v->lines, &v->l, o->told, o->told_count, e) < 0) {
 		ledger_release(&v->l);
 		return e->status;
 	}

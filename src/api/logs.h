@@ -4,12 +4,16 @@
 #define API_LOGS_H
 
 #include "base/limits.h"
+#include "ledger/lineage.h"
 #include "report/report.h"
 #include "report/write_log.h"
 
 struct log_options {
 	struct limits limits;
 	bool all; /* all rows of tables, however many */
+	const struct lineage_told *told; /* from which steps attempts resumed, where the log does not
+					    say */
+	size_t told_count;
 	/* Of find: one of these. */
 	const char *id, *source;
 	bool has_hash;

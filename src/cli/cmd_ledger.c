@@ -17,6 +17,8 @@ static struct log_options log_options_of(const struct options *o)
 
 	log.limits = o->verify.limits;
 	log.step = o->verify.step;
+	log.told = o->told;
+	log.told_count = o->told_count;
 	log.all = o->json || o->verbose;
 	return log;
 }

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 
 #include "api/logs.h"
-#include "api/verify.h"
+#include "api/runs.h"
 #include "base/strbuf.h"
 
 #define WITH_MAX 64 /* versions that a command line names */
@@ -31,6 +31,8 @@ extern const struct command commands[COMMAND_COUNT];
 #include "cli/commands.def"
 #undef COMMAND
 
+#define TOLD_MAX 64u
+
 enum when {
 	WHEN_AUTO,
 	WHEN_ALWAYS,
@@ -47,6 +49,8 @@ struct options {
 	const char *output;           /* of init, snapshot and ledger: likewise */
 	struct log_options log;       /* of ledger; limits and step are those of `verify` */
 	const char *form;             /* of ledger export: "jsonl", "csv", or NULL */
+	struct lineage_told told[TOLD_MAX]; /* of audit: --resume */
+	size_t told_count;
 	bool print_path, force;
 	bool defects; /* of explain: list the known defects */
 	bool json, quiet, verbose, help, version;

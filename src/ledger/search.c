@@ -27,11 +27,13 @@ struct search_key search_hash(uint64_t hash)
 		.key = {[KEY_TEXT] = hash, [KEY_CONTENT] = hash}};
 }
 
-int search_lines_build(struct search_lines *s, const struct ledger *l, struct error *e)
+int search_lines_build(struct search_lines *s, const struct ledger *l,
+	const struct lineage_told *told, size_t told_count, struct error *e)
 {
 	*s = (struct search_lines){0};
 	for (unsigned kind = 0; kind < 4; kind++) {
-		if (lineage_build(&s->of[kind], l, (enum attempt_kind)kind, NULL, 0, e) < 0) {
+		if (lineage_build(&s->of[kind], l, (enum attempt_kind)kind, told,
+			    kind == ATTEMPT_TRAIN ? told_count : 0, e) < 0) {
 			search_lines_release(s);
 			return e->status;
 		}

@@ -39,7 +39,9 @@ struct search_lines {
 	bool built[4];
 };
 
-int search_lines_build(struct search_lines *s, const struct ledger *l, struct error *e);
+/* `told` is of training alone. */
+int search_lines_build(struct search_lines *s, const struct ledger *l,
+	const struct lineage_told *told, size_t told_count, struct error *e);
 void search_lines_release(struct search_lines *s);
 
 /* Whether a step survives: its attempt's rollbacks left it. */
