@@ -35,6 +35,8 @@ struct audit_case {
 	const struct case_line *lines; /* training, then validation where there is any */
 	size_t line_count;
 	const struct limits *limits;
+	bool bytes_late;      /* the deadline came before all bytes of both were read */
+	bool search_late;     /* or before the random streams were related */
 	const char *no_bytes; /* why bytes is NULL, for coverage */
 	const struct environment
 		*environment;    /* what will resume, as far as it is known; or NULL */
@@ -71,6 +73,9 @@ void audit_rule(
 
 /* Run every rule. */
 void audit_run(struct audit_case *c, struct findings *sink, struct coverage *cover);
+
+/* Why something was not looked at where the deadline came first. */
+extern const char case_late[];
 
 /* Helpers that rules share. ----------------------------------------------------------------------
  */

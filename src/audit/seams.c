@@ -40,7 +40,7 @@ static double duplicate_rate(const struct case_line *c)
 			continue;
 		kept++;
 		in_row += i > 0 && r->at - t->repeats.items[i - 1].at ==
-					    r->before - t->repeats.items[i - 1].before;
+					   r->before - t->repeats.items[i - 1].before;
 	}
 	for (size_t i = 0; i < g->line.count; i++) {
 		const struct line_part *p = &g->line.items[i];
@@ -95,8 +95,8 @@ static uint64_t repeats_of(const struct case_line *c, const struct seam *s)
 }
 
 /* Whether so many repeats are more than the data's own duplicates give. */
-static bool is_excess(const struct case_line *c, const struct seam *s, uint64_t repeated,
-	double expected)
+static bool is_excess(
+	const struct case_line *c, const struct seam *s, uint64_t repeated, double expected)
 {
 	const struct ledger *l = c->lineage.ledger;
 
@@ -121,8 +121,8 @@ struct interval {
 };
 
 /* The ids of some samples of the line as one interval, where they are one. */
-static int interval_of(const struct lineage *g, uint64_t at, uint64_t n, struct interval *x,
-	struct error *e)
+static int interval_of(
+	const struct lineage *g, uint64_t at, uint64_t n, struct interval *x, struct error *e)
 {
 	struct sample_source line = lineage_line(g);
 	struct sample_buffer *buffer = sample_buffer_new();
@@ -148,8 +148,8 @@ static int interval_of(const struct lineage *g, uint64_t at, uint64_t n, struct 
 }
 
 /* Whole steps from a place on, or before it, of at most so many samples. */
-static uint64_t whole_steps(const struct lineage *g, uint64_t at, const struct line_part *p,
-	bool before)
+static uint64_t whole_steps(
+	const struct lineage *g, uint64_t at, const struct line_part *p, bool before)
 {
 	uint64_t n = 0;
 
@@ -205,8 +205,8 @@ static void judge_replay(const struct case_line *c, const struct seam *s, struct
 }
 
 /* The order of an earlier epoch, which was not that of this one before the seam. */
-static bool judge_other_epoch(const struct case_line *c, const struct seam *s,
-	struct seam_judgement *j)
+static bool judge_other_epoch(
+	const struct case_line *c, const struct seam *s, struct seam_judgement *j)
 {
 	if (!align_in_order(&s->before) || s->followed || s->before.votes < 2)
 		return false;
@@ -231,8 +231,8 @@ static void hole_at(const struct seam *s, struct seam_judgement *j, uint64_t lag
 }
 
 /* Sums of steps of both sides until they meet again. */
-static uint32_t window_steps(const struct ledger *l, const struct line_part *p,
-	const struct seam *s)
+static uint32_t window_steps(
+	const struct ledger *l, const struct line_part *p, const struct seam *s)
 {
 	uint64_t a[2] = {0}, b[2] = {0};
 
@@ -250,11 +250,13 @@ static uint32_t window_steps(const struct ledger *l, const struct line_part *p,
 	return 0;
 }
 
-/* The step of the key, counted from the difference on, with the samples of one of ours; -1: none. */
-static int32_t step_in_key(const struct ledger *l, const struct seam *s, const struct ledger_step *x)
+/* The step of the key, counted from the difference on, with the samples of one of ours; -1: none.
+ */
+static int32_t step_in_key(
+	const struct ledger *l, const struct seam *s, const struct ledger_step *x)
 {
-	for (uint32_t k = s->match.same;
-		k < s->key.steps && k - s->match.same < WINDOW_STEPS; k++) {
+	for (uint32_t k = s->match.same; k < s->key.steps && k - s->match.same < WINDOW_STEPS;
+		k++) {
 		const struct ledger_step *y = &l->steps.items[s->key.first + k];
 		if (x->sum[0] == y->sum[0] && x->sum[1] == y->sum[1] && x->n == y->n)
 			return (int32_t)(k - s->match.same);
@@ -263,8 +265,8 @@ static int32_t step_in_key(const struct ledger *l, const struct seam *s, const s
 }
 
 /* The same batches take other turns, or the same samples other batches, within a window. */
-static bool judge_permuted(const struct case_line *c, const struct seam *s,
-	struct seam_judgement *j)
+static bool judge_permuted(
+	const struct case_line *c, const struct seam *s, struct seam_judgement *j)
 {
 	const struct ledger *l = c->lineage.ledger;
 	const struct line_part *p = &c->lineage.line.items[s->part];
@@ -275,7 +277,8 @@ static bool judge_permuted(const struct case_line *c, const struct seam *s,
 	int32_t first = step_in_key(l, s, &l->steps.items[p->first + s->match.same]);
 	uint32_t known = 0, looked = 0;
 	int32_t farthest = 0;
-	for (uint32_t k = s->match.same; k < s->match.steps && looked < WINDOW_STEPS; k++, looked++) {
+	for (uint32_t k = s->match.same; k < s->match.steps && looked < WINDOW_STEPS;
+		k++, looked++) {
 		int32_t at = step_in_key(l, s, &l->steps.items[p->first + k]);
 		int32_t moved = at - (int32_t)(k - s->match.same);
 		known += at >= 0;
@@ -294,8 +297,8 @@ static bool judge_permuted(const struct case_line *c, const struct seam *s,
 	return true;
 }
 
-static int judge_without_repeats(const struct case_line *c, const struct seam *s,
-	struct seam_judgement *j, struct error *e)
+static int judge_without_repeats(
+	const struct case_line *c, const struct seam *s, struct seam_judgement *j, struct error *e)
 {
 	bool known = false;
 	int64_t lag = 0;
@@ -411,8 +414,8 @@ static void judge_skip(const struct case_line *c, const struct seam *s, struct s
 		j->outcome = SEAM_SKIP_WRONG;
 }
 
-static int judge_seam(const struct case_line *c, const struct seam *s, struct seam_judgement *j,
-	struct error *e)
+static int judge_seam(
+	const struct case_line *c, const struct seam *s, struct seam_judgement *j, struct error *e)
 {
 	const struct ledger *l = c->lineage.ledger;
 	const struct ledger_attempt *a = &l->attempts.items[s->to];
