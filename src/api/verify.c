@@ -96,7 +96,13 @@ static void take_evidence(struct report *r, struct audit_case *c, struct verdict
 		wanted += s->files.items[i].role != FILE_OTHER &&
 			  s->files.items[i].role != FILE_LEFTOVER;
 	v->inexact = c->inexact;
-	if (c->previous)
+	if (c->original) {
+		/* What was asked is whether it is a copy; what it lacks was lacking before. */
+		v->inexact = NULL;
+		v->consistent = report_text(r, "%s is what was saved: %llu of %zu tensors",
+			checkpoint_name(s), (unsigned long long)c->copied,
+			c->original->tensors.count);
+	} else if (c->previous)
 		v->consistent =
 			report_text(r, "%s continues %s (%zu random streams%s)", checkpoint_name(s),
 				checkpoint_name(c->previous), s->streams.count, count_ranks(r, s));
@@ -170,7 +176,8 @@ struct judging {
 	struct subject *now;
 	struct subject before, older; /* where there are such */
 	bool has_before, has_older;
-	const char *no_before; /* why there is none, for coverage */
+	struct subject original; /* what it should be a copy of, where that was asked for */
+	const char *no_before;   /* why there is none, for coverage */
 	struct run_in_use run;
 };
 
@@ -180,12 +187,14 @@ static int judge(
 {
 	struct subject *now = j->now, *before = j->has_before ? &j->before : NULL,
 		       *older = j->has_older ? &j->older : NULL;
+	const struct state *original = o->snapshot ? &j->original.state : NULL;
 	struct environment environment;
 	struct audit_case c = {
 		.current = &now->state,
 		.previous = before ? &before->state : NULL,
 		.no_previous = j->no_before,
 		.older = older ? &older->state : NULL,
+		.original = original,
 		.current_place = subject_place(now),
 		.run = run_file_of(&j->run),
 		.limits = &o->limits,
@@ -208,6 +217,8 @@ static int judge(
 	c.search_late = search.late;
 	if (status == RP_OK && !o->quick)
 		status = look_at_bytes(now, before, o, &totals, &c, e);
+	if (status == RP_OK && original)
+		status = subject_digest_files(now, e);
 	if (status == RP_OK) {
 		audit_run(&c, &r->findings, &r->coverage);
 		if (now->state.snapshot)
@@ -217,6 +228,8 @@ static int judge(
 		struct verdict_case v = {.unreadable = unreadable(r, &now->state, c.bytes)};
 		if (!v.unreadable)
 			v.unreadable = c.undecided;
+		if (!v.unreadable && original && !c.compared)
+			v.unreadable = "not all tensors could be held against the snapshot";
 		take_evidence(r, &c, &v);
 		conclude(r, &v,
 			&(struct policy_subject){.state = &now->state,
@@ -290,6 +303,30 @@ static bool same_file(const struct subject *a, const struct subject *b)
 	       strcmp(x->name, y->name) == 0;
 }
 
+/* The original, or its snapshot. Its own defects are its own. */
+static int open_original(
+	struct report *r, struct subject *s, const struct verify_options *o, struct error *e)
+{
+	struct findings own;
+	struct byte_totals ignored;
+	bool known;
+
+	if (o->quick)
+		return fail(e, RP_E_ARGUMENT, ERROR_NO_OFFSET,
+			"--snapshot and metadata only contradict each other: a copy is told by its bytes");
+	findings_init(&own);
+	int status = subject_open_one(s, o->snapshot, &o->limits, &own, e);
+	findings_release(&own);
+	if (status == RP_OK)
+		status = subject_read_bytes(s, o->threads, o->limits.deadline, &ignored, &known, e);
+	if (status == RP_OK)
+		status = subject_digest_files(s, e);
+	if (status < 0)
+		return fail_wrap(e, "--snapshot %s", o->snapshot);
+	overview_input(r, &s->state, "original");
+	return RP_OK;
+}
+
 /* An earlier one for which the time is not enough is done without. */
 static int open_in_time(struct judging *j, struct subject *s, bool *has, const char *named,
 	size_t at, const struct verify_options *o, struct error *e)
@@ -334,6 +371,9 @@ static int judge_choice(struct report *r, struct subject *now, const struct choi
 	const struct verify_options *o, struct error *e)
 {
 	struct judging j = {.now = now,
+		.before = SUBJECT_INIT,
+		.older = SUBJECT_INIT,
+		.original = SUBJECT_INIT,
 		.no_before = now->candidates.root
 				     ? "the root holds no earlier checkpoint of this line"
 				     : "no earlier checkpoint was given (--against)"};
@@ -346,12 +386,13 @@ static int judge_choice(struct report *r, struct subject *now, const struct choi
 	status = open_others(r, &j, choice, o, e);
 	if (status == RP_OK && j.has_before)
 		overview_input(r, &j.before.state, "against");
+	if (status == RP_OK && o->snapshot)
+		status = open_original(r, &j.original, o, e);
 	if (status == RP_OK)
 		status = judge(r, &j, o, e);
-	if (j.has_before)
-		subject_close(&j.before);
-	if (j.has_older)
-		subject_close(&j.older);
+	subject_close(&j.before);
+	subject_close(&j.older);
+	subject_close(&j.original);
 	run_release(&j.run);
 	return status;
 }

@@ -37,7 +37,10 @@ struct audit_case {
 	const struct limits *limits;
 	bool bytes_late;      /* the deadline came before all bytes of both were read */
 	bool search_late;     /* or before the random streams were related */
-	const char *no_bytes; /* why bytes is NULL, for coverage */
+	const struct state *original; /* what the current one should be a copy of, or NULL */
+	uint64_t copied;              /* tensors that are equal in it */
+	bool compared;                /* all were compared */
+	const char *no_bytes;         /* why bytes is NULL, for coverage */
 	const struct environment
 		*environment;    /* what will resume, as far as it is known; or NULL */
 	const char *no_previous; /* why there is no previous one, for coverage */
@@ -50,8 +53,9 @@ enum rule_needs {
 	NEEDS_ONE = 0,
 	NEEDS_PREVIOUS = 1,
 	NEEDS_BYTES = 2,
-	NEEDS_LEDGER = 4,   /* a sample log, and no checkpoint */
-	NEEDS_ELEMENTS = 8, /* beside BYTES: elements of tensors in files that are still there */
+	NEEDS_LEDGER = 4,    /* a sample log, and no checkpoint */
+	NEEDS_ORIGINAL = 16, /* silent where no original is named */
+	NEEDS_ELEMENTS = 8,  /* beside BYTES: elements of tensors in files that are still there */
 };
 
 struct rule {

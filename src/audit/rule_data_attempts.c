@@ -7,18 +7,8 @@
 
 /* Empty attempts ------------------------------------------------------------------------------- */
 
-static bool one_of(const char *word, const char *const *words)
-{
-	for (; *words; words++)
-		if (slice_find(slice_of(word), slice_of(*words)) != SIZE_MAX)
-			return true;
-	return false;
-}
-
 static void check_empty(struct findings *sink, const struct case_line *c, uint32_t i)
 {
-	static const char *const well[] = {"finish", "complete", "done", "success", "exit 0",
-		"normal", "ok", "max_steps", NULL};
 	const struct lineage *g = &c->lineage;
 	const struct ledger *l = g->ledger;
 	const struct ledger_attempt *a = &l->attempts.items[i];
@@ -27,7 +17,7 @@ static void check_empty(struct findings *sink, const struct case_line *c, uint32
 
 	if (a->steps > 0 || (planned && from >= l->max_steps))
 		return;
-	bool ended_well = one_of(a->end, well);
+	bool ended_well = attempt_ended_well(a);
 	/* One that crashed before its first step is nothing odd, and neither is one that begins. */
 	if (!ended_well && (*a->end != '\0' || i != g->last))
 		return;
@@ -145,6 +135,8 @@ static void check_batch(struct findings *sink, const struct case_line *c, uint32
 				? "the data went on from its place all the same"
 				: "nothing speaks against the place from which the data went on";
 	} else {
+		/* What it did to the data is a finding of its own, and fails. */
+		f->severity = SEVERITY_WARNING;
 		f->meaning =
 			"the saved position lost its meaning: the data did not go on from its place";
 	}

@@ -69,6 +69,10 @@ uint64_t epoch_hole(const struct case_line *c, size_t epoch)
 		return 0;
 	if (missing <= dropped_by_design(c, epoch))
 		return 0;
+	/* Ranks that read the same from the epoch's start on leave out as much as they repeat. */
+	if (data_ranks_overlap(
+		    c, lineage_part_at(&c->lineage, c->tally.epochs.items[epoch].at), NULL))
+		return 0;
 	for (size_t k = 0; k < c->alignments.seams.count; k++) {
 		const struct seam_judgement *j = &c->judged.list.items[k];
 		if (c->alignments.seams.items[k].epoch != epoch)
@@ -177,9 +181,10 @@ static size_t shortened_epochs(const struct case_line *c, size_t k)
 	for (size_t e = s->epoch + 1; e < end; e++) {
 		uint64_t missing, design = dropped_by_design(c, e);
 		bool known = epoch_missing(c, e, &missing);
-		if (!known && e + 1 == c->tally.epochs.count && !repeats_the_rest(c, s, e))
+		if (!known && (e + 1 < c->tally.epochs.count || !repeats_the_rest(c, s, e)))
 			break;
-		if (known && (missing + design < s->behind || missing > s->behind + design))
+		if (known && (missing <= design || missing + design < s->behind ||
+				     missing > s->behind + design))
 			return 0;
 		count++;
 	}
@@ -269,7 +274,9 @@ static void tell_remainders(struct findings *sink, const struct case_line *c)
 	for (size_t i = 0; i < t->epochs.count; i++) {
 		const struct line_epoch *p = &t->epochs.items[i];
 		uint64_t tail = p->tail_own + p->tail_across, rows = p->at + p->rows - p->tail;
-		if (tail > 0 && tail < rows && !t->replacement) {
+		size_t part = lineage_part_at(&c->lineage, p->tail);
+		if (tail > 0 && tail < rows && !t->replacement &&
+			!data_ranks_overlap(c, part, NULL)) {
 			padded++;
 			most_padded = tail > most_padded ? tail : most_padded;
 		}

@@ -14,37 +14,12 @@ static bool is_excess(uint64_t found, double expected)
 	return found > 0 && (double)found > expected + 5 * sqrt(expected) + (expected > 0 ? 3 : 0);
 }
 
-static const struct ledger_geometry *geometry_of(const struct case_line *c, size_t part)
-{
-	const struct ledger *l = c->lineage.ledger;
-	return &l->geometries.items[l->steps.items[c->lineage.line.items[part].first].geometry];
-}
-
-/* Pairs of samples of a part that share an epoch. */
-static double pairs_of(const struct case_line *c, size_t part)
-{
-	const struct line_part *p = &c->lineage.line.items[part];
-	const struct tally *t = &c->tally;
-	double pairs = 0;
-
-	for (size_t k = tally_epoch_at(t, p->at); k < t->epochs.count; k++) {
-		const struct line_epoch *epoch = &t->epochs.items[k];
-		uint64_t from = epoch->at > p->at ? epoch->at : p->at,
-			 end = epoch->at + epoch->rows;
-		end = end < p->at + p->rows ? end : p->at + p->rows;
-		if (from >= end)
-			break;
-		pairs += (double)(end - from) * (double)(end - from) / 2;
-	}
-	return pairs;
-}
-
 /* Ranks that the log has, beyond those that the launch says read different data. */
 static uint64_t replicas_of(const struct case_line *c, size_t part)
 {
 	const struct ledger_attempt *a =
 		&c->lineage.ledger->attempts.items[c->lineage.line.items[part].attempt];
-	uint64_t ranks = geometry_of(c, part)->ranks;
+	uint64_t ranks = part_geometry(c, part)->ranks;
 
 	return a->dp > 0 && ranks > (uint64_t)a->dp && ranks % (uint64_t)a->dp == 0
 		       ? ranks / (uint64_t)a->dp
@@ -53,9 +28,10 @@ static uint64_t replicas_of(const struct case_line *c, size_t part)
 
 bool data_ranks_overlap(const struct case_line *c, size_t part, double *expected)
 {
-	uint64_t ranks = geometry_of(c, part)->ranks;
+	uint64_t ranks = part_geometry(c, part)->ranks;
 	double chance =
-		ranks > 0 ? c->judged.duplicates * pairs_of(c, part) * (1 - 1 / (double)ranks) : 0;
+		ranks > 0 ? c->judged.duplicates * part_pairs(c, part) * (1 - 1 / (double)ranks)
+			  : 0;
 
 	if (expected)
 		*expected = chance;
@@ -71,7 +47,7 @@ static size_t different_ranks(const struct case_line *c, size_t part)
 {
 	const struct ledger *l = c->lineage.ledger;
 	const struct line_part *p = &c->lineage.line.items[part];
-	const struct ledger_geometry *g = geometry_of(c, part);
+	const struct ledger_geometry *g = part_geometry(c, part);
 	struct sample_source line = lineage_line(&c->lineage);
 	uint64_t *sums = calloc(g->parts, sizeof *sums);
 	struct sample_buffer *buffer = sample_buffer_new();
@@ -114,7 +90,7 @@ static void tell_overlap(
 	const struct lineage *g = &c->lineage;
 	const struct line_part *p = &g->line.items[part];
 	const struct part_tally *n = &c->tally.parts.items[part];
-	uint64_t ranks = geometry_of(c, part)->ranks, missing;
+	uint64_t ranks = part_geometry(c, part)->ranks, missing;
 	size_t different = different_ranks(c, part), epoch = tally_epoch_at(&c->tally, p->at);
 	const struct line_epoch *of = &c->tally.epochs.items[epoch];
 	bool identical = different == 1;
@@ -147,7 +123,7 @@ static void tell_overlap(
 	f->expected = quantity_count(llround(expected));
 	f->unit = "samples of another rank";
 	bool since = part > 0 && !data_ranks_overlap(c, part - 1, NULL) &&
-		     geometry_of(c, part - 1)->ranks > 1;
+		     part_geometry(c, part - 1)->ranks > 1;
 	f->cause = since && different > 0 && different < ranks
 			   ? "one rank's position or state was restored on all ranks"
 		   : since     ? "since this resume the ranks do not share one order"
@@ -237,7 +213,7 @@ static void tell_repeats(struct findings *sink, const struct case_line *c, size_
 	const struct line_part *p = &g->line.items[part];
 	const struct part_tally *n = &c->tally.parts.items[part];
 	const struct ledger_attempt *a = &g->ledger->attempts.items[p->attempt];
-	const struct ledger_geometry *geometry = geometry_of(c, part);
+	const struct ledger_geometry *geometry = part_geometry(c, part);
 	uint64_t factor = even_factor(c, part), again = n->in_step + n->in_rank + n->in_workers;
 	double batch = geometry->ranks > 0 ? (double)geometry->samples / geometry->ranks : 0;
 	double chance = c->judged.duplicates * (double)p->rows * batch / 2;

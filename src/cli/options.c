@@ -55,6 +55,7 @@ const struct command commands[COMMAND_COUNT] = {
 #define OF(command) (1u << COMMAND_##command)
 #define OF_ALL ((1u << COMMAND_COUNT) - 1)
 #define OF_CHOOSING (OF(verify) | OF(gate))
+#define OF_LOGS (OF(audit))
 #define OF_TAKING (OF(verify) | OF(gate) | OF(snapshot) | OF(init))
 #define OF_JUDGING (OF(verify) | OF(compare) | OF(snapshot))
 #define OF_READING (OF_ALL & ~OF(explain))
@@ -62,6 +63,12 @@ const struct command commands[COMMAND_COUNT] = {
 static bool take_against(struct options *o, const char *value)
 {
 	o->verify.against = value;
+	return *value != '\0';
+}
+
+static bool take_snapshot(struct options *o, const char *value)
+{
+	o->verify.snapshot = value;
 	return *value != '\0';
 }
 
@@ -165,6 +172,36 @@ static bool take_print_path(struct options *o, const char *value)
 	return o->print_path = true;
 }
 
+/* ATTEMPT:STEP */
+static bool take_resume(struct options *o, const char *value)
+{
+	const char *colon = strchr(value, ':');
+	struct lineage_told told;
+
+	if (!colon || o->told_count == TOLD_MAX ||
+		!text_parse_i64((struct slice){value, (size_t)(colon - value)}, 0, INT64_MAX,
+			&told.attempt) ||
+		!text_parse_i64(slice_of(colon + 1), 0, INT64_MAX, &told.step))
+		return false;
+	o->told[o->told_count++] = told;
+	return true;
+}
+
+static bool take_max_memory(struct options *o, const char *value)
+{
+	static const char suffixes[] = "KMGT";
+	size_t n = strlen(value);
+	const char *suffix = n > 1 ? strchr(suffixes, value[n - 1]) : NULL;
+	unsigned shift = suffix ? 10 * (unsigned)(suffix - suffixes + 1) : 0;
+	uint64_t bytes;
+
+	if (!text_parse_u64((struct slice){value, n - (suffix != NULL)}, UINT64_MAX >> shift, &bytes) ||
+		bytes == 0)
+		return false;
+	o->verify.limits.memory = bytes << shift;
+	return true;
+}
+
 static bool take_defects(struct options *o, const char *value)
 {
 	(void)value;
@@ -217,6 +254,9 @@ static bool take_version(struct options *o, const char *value)
 const struct option_row option_rows[] = {
 	{"against", 0, false, "PREV", OF_CHOOSING,
 		"the earlier checkpoint that CKPT should continue", take_against, "a path"},
+	{"snapshot", 0, false, "ORIGINAL", OF_CHOOSING,
+		"the snapshot (or checkpoint) that CKPT should be a copy of", take_snapshot,
+		"a path"},
 	{"step", 0, false, "N", OF_TAKING, "judge the checkpoint of step N of a root", take_step,
 		"a step: 0, 1, 2, ..."},
 	{"run", 0, false, "FILE", OF_CHOOSING | OF(compare) | OF(show),
@@ -232,9 +272,15 @@ const struct option_row option_rows[] = {
 	{"max-seconds", 0, false, "SECONDS", OF_CHOOSING,
 		"begin nothing more after so long; the rest is \"not checked\"", take_max_seconds,
 		"seconds, up to a year"},
-	{"threads", 'j', false, "N", OF_JUDGING | OF(gate),
+	{"threads", 'j', false, "N", OF_JUDGING | OF(gate) | OF_LOGS,
 		"reading threads (one per core); never changes the output", take_threads,
 		"a number from 1 to 1024"},
+	{"resume", 0, true, "ATTEMPT:STEP", OF_LOGS,
+		"ATTEMPT resumed from the checkpoint of STEP, where the log does not say it",
+		take_resume, "ATTEMPT:STEP, two whole numbers, at most 64 times"},
+	{"max-memory", 0, false, "BYTES", OF_LOGS,
+		"memory to use (1G); less takes longer and finds the same", take_max_memory,
+		"bytes, such as 500M or 2G"},
 	{"env", 0, false, "PREFIX", OF_CHOOSING,
 		"the Python environment that will resume ($VIRTUAL_ENV, $CONDA_PREFIX)", take_env,
 		"a folder"},

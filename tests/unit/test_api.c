@@ -106,8 +106,6 @@ END_TEST
 
 START_TEST(a_run_file_can_be_named)
 {
-	struct rp_report *report;
-	char error[200];
 	struct rp_verify_options options = {
 		.size = sizeof options, .quick = 1, .max_seconds = 3600, .run = "no such file"};
 	const char *folder = "fixtures/torchdata-0.11.0/plain-loader/checkpoints/step_14.pt";
