@@ -187,7 +187,7 @@ static void compare_tensors_table(
 int compare_paths(struct report *r, const char *earlier, const char *later,
 	const struct verify_options *o, struct error *e)
 {
-	struct subject a = {0}, b = {0};
+	struct subject a = SUBJECT_INIT, b = SUBJECT_INIT;
 	struct findings own;
 	struct rng_search search;
 	struct byte_totals totals;

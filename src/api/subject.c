@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "api/subject.h"
 
+#include "state/file_digests.h"
+
 int subject_open(struct subject *s, const char *path, const struct limits *limits, struct error *e)
 {
 	*s = (struct subject){0};
@@ -46,6 +48,13 @@ int subject_read_bytes(struct subject *s, unsigned threads, struct byte_totals *
 			totals, e);
 	bytes_recount(&s->state, totals);
 	return RP_OK;
+}
+
+int subject_digest_files(struct subject *s, struct error *e)
+{
+	if (s->state.snapshot)
+		return RP_OK;
+	return file_digests(&s->state, s->listing.dirfd, s->chosen->base, e);
 }
 
 struct state_place subject_place(const struct subject *s)

@@ -14,6 +14,9 @@ struct subject {
 	struct state state;
 };
 
+/* One that was never opened and may be closed. */
+#define SUBJECT_INIT ((struct subject){.listing = {.dirfd = -1}})
+
 /* List a path and find its checkpoints. Nothing is opened yet. */
 int subject_open(struct subject *s, const char *path, const struct limits *limits, struct error *e);
 
@@ -31,6 +34,9 @@ int subject_open_one(struct subject *s, const char *path, const struct limits *l
  */
 int subject_read_bytes(struct subject *s, unsigned threads, struct byte_totals *totals, bool *known,
 	struct error *e);
+
+/* Digest its smaller files; of a snapshot, that was done. */
+int subject_digest_files(struct subject *s, struct error *e);
 
 /* Where the files of the checkpoint that was read are; of a snapshot, nowhere. */
 struct state_place subject_place(const struct subject *s);

@@ -78,6 +78,8 @@ static int take(struct report *r, struct subject *s, struct findings *own, const
 	coverage_init(&cover);
 	if (!o->quick)
 		status = subject_read_bytes(s, o->threads, &totals, &known, e);
+	if (status == RP_OK && !o->quick)
+		status = subject_digest_files(s, e);
 	if (status == RP_OK) {
 		look_now(s, known ? &totals : NULL, &o->limits, own, &cover);
 		findings_sort(own);

@@ -85,7 +85,13 @@ static void take_evidence(struct report *r, struct audit_case *c, struct verdict
 		wanted += s->files.items[i].role != FILE_OTHER &&
 			  s->files.items[i].role != FILE_LEFTOVER;
 	v->inexact = c->inexact;
-	if (c->previous)
+	if (c->original) {
+		/* What was asked is whether it is a copy; what it lacks was lacking before. */
+		v->inexact = NULL;
+		v->consistent = report_text(r, "%s is what was saved: %llu of %zu tensors",
+			checkpoint_name(s), (unsigned long long)c->copied,
+			c->original->tensors.count);
+	} else if (c->previous)
 		v->consistent =
 			report_text(r, "%s continues %s (%zu random streams%s)", checkpoint_name(s),
 				checkpoint_name(c->previous), s->streams.count, count_ranks(r, s));
@@ -153,8 +159,8 @@ static int open_environment(
 
 /* Judge a state that has been read, against an earlier one where there is one. */
 static int judge(struct report *r, struct subject *now, struct subject *before,
-	struct subject *older, const struct run_in_use *run, const struct verify_options *o,
-	struct error *e)
+	struct subject *older, const struct state *original, const struct run_in_use *run,
+	const struct verify_options *o, struct error *e)
 {
 	struct environment environment;
 	struct audit_case c = {
@@ -164,6 +170,7 @@ static int judge(struct report *r, struct subject *now, struct subject *before,
 				       ? "the root holds no earlier checkpoint of this line"
 				       : "no earlier checkpoint was given (--against)",
 		.older = older ? &older->state : NULL,
+		.original = original,
 		.current_place = subject_place(now),
 		.run = run_file_of(run),
 		.limits = &o->limits,
@@ -184,6 +191,8 @@ static int judge(struct report *r, struct subject *now, struct subject *before,
 	if (status == RP_OK && !o->quick) {
 		status = look_at_bytes(now, before, o, &totals, &c, e);
 	}
+	if (status == RP_OK && original)
+		status = subject_digest_files(now, e);
 	if (status == RP_OK) {
 		audit_run(&c, &r->findings, &r->coverage);
 		if (now->state.snapshot)
@@ -193,6 +202,8 @@ static int judge(struct report *r, struct subject *now, struct subject *before,
 		struct verdict_case v = {.unreadable = unreadable(r, &now->state)};
 		if (!v.unreadable)
 			v.unreadable = c.undecided;
+		if (!v.unreadable && original && !c.compared)
+			v.unreadable = "not all tensors could be held against the snapshot";
 		take_evidence(r, &c, &v);
 		conclude(r, &v,
 			&(struct policy_subject){.state = &now->state,
@@ -263,6 +274,30 @@ static bool same_file(const struct subject *a, const struct subject *b)
 	       strcmp(x->name, y->name) == 0;
 }
 
+/* The original, or its snapshot. Its own defects are its own. */
+static int open_original(
+	struct report *r, struct subject *s, const struct verify_options *o, struct error *e)
+{
+	struct findings own;
+	struct byte_totals ignored;
+	bool known;
+
+	if (o->quick)
+		return fail(e, RP_E_ARGUMENT, ERROR_NO_OFFSET,
+			"--snapshot and metadata only contradict each other: a copy is told by its bytes");
+	findings_init(&own);
+	int status = subject_open_one(s, o->snapshot, &o->limits, &own, e);
+	findings_release(&own);
+	if (status == RP_OK)
+		status = subject_read_bytes(s, o->threads, &ignored, &known, e);
+	if (status == RP_OK)
+		status = subject_digest_files(s, e);
+	if (status < 0)
+		return fail_wrap(e, "--snapshot %s", o->snapshot);
+	overview_input(r, &s->state, "original");
+	return RP_OK;
+}
+
 /* Open what it is compared with, and tell all of them what the run file says. */
 static int open_others(struct report *r, struct subject *now, struct subject *before,
 	struct subject *older, const struct choice *choice, struct run_in_use *run,
@@ -291,7 +326,7 @@ static int open_others(struct report *r, struct subject *now, struct subject *be
 static int judge_choice(struct report *r, struct subject *now, const struct choice *choice,
 	const struct verify_options *o, struct error *e)
 {
-	struct subject earlier[2] = {0};
+	struct subject earlier[2] = {SUBJECT_INIT, SUBJECT_INIT}, original = SUBJECT_INIT;
 	struct run_in_use run = {0};
 	bool has_before = o->against || choice->previous != SIZE_MAX;
 	struct subject *before = has_before ? &earlier[0] : NULL;
@@ -306,12 +341,16 @@ static int judge_choice(struct report *r, struct subject *now, const struct choi
 	status = open_others(r, now, before, older, choice, &run, o, e);
 	if (status == RP_OK && before)
 		overview_input(r, &before->state, "against");
+	if (status == RP_OK && o->snapshot)
+		status = open_original(r, &original, o, e);
 	if (status == RP_OK)
-		status = judge(r, now, before, older, &run, o, e);
+		status = judge(r, now, before, older, o->snapshot ? &original.state : NULL, &run, o,
+			e);
 	if (before)
 		subject_close(before);
 	if (older)
 		subject_close(older);
+	subject_close(&original);
 	run_release(&run);
 	return status;
 }

@@ -54,7 +54,8 @@ void audit_rule(
 {
 	/* A command's subject is a checkpoint or a log; rules about the other say nothing. */
 	if (((r->needs & NEEDS_LEDGER) && !c->ledger) ||
-		(!(r->needs & NEEDS_LEDGER) && !c->current))
+		(!(r->needs & NEEDS_LEDGER) && !c->current) ||
+		((r->needs & NEEDS_ORIGINAL) && !c->original))
 		return;
 	if ((r->needs & NEEDS_PREVIOUS) && !c->previous)
 		cover_not_checked(cover, r->name, r->subject, "%s", c->no_previous);

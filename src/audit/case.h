@@ -35,7 +35,10 @@ struct audit_case {
 	const struct case_line *lines; /* training, then validation where there is any */
 	size_t line_count;
 	const struct limits *limits;
-	const char *no_bytes; /* why bytes is NULL, for coverage */
+	const struct state *original; /* what the current one should be a copy of, or NULL */
+	uint64_t copied;              /* tensors that are equal in it */
+	bool compared;                /* all were compared */
+	const char *no_bytes;         /* why bytes is NULL, for coverage */
 	const struct environment
 		*environment;    /* what will resume, as far as it is known; or NULL */
 	const char *no_previous; /* why there is no previous one, for coverage */
@@ -48,8 +51,9 @@ enum rule_needs {
 	NEEDS_ONE = 0,
 	NEEDS_PREVIOUS = 1,
 	NEEDS_BYTES = 2,
-	NEEDS_LEDGER = 4,   /* a sample log, and no checkpoint */
-	NEEDS_ELEMENTS = 8, /* beside BYTES: elements of tensors in files that are still there */
+	NEEDS_LEDGER = 4,    /* a sample log, and no checkpoint */
+	NEEDS_ORIGINAL = 16, /* silent where no original is named */
+	NEEDS_ELEMENTS = 8,  /* beside BYTES: elements of tensors in files that are still there */
 };
 
 struct rule {

@@ -16,9 +16,7 @@ bool verdict_fails(const struct finding *f, enum severity failing)
  */
 static enum verdict_word word_of(const struct finding *f)
 {
-	enum verdict_word word = finding_rows[f->code].word;
-
-	return word < VERDICT_UNKNOWN ? word : VERDICT_INEXACT;
+	return f->word < VERDICT_UNKNOWN ? f->word : VERDICT_INEXACT;
 }
 
 static const struct finding *deciding_finding(const struct verdict_case *c)

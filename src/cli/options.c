@@ -65,6 +65,12 @@ static bool take_against(struct options *o, const char *value)
 	return *value != '\0';
 }
 
+static bool take_snapshot(struct options *o, const char *value)
+{
+	o->verify.snapshot = value;
+	return *value != '\0';
+}
+
 static bool take_run(struct options *o, const char *value)
 {
 	o->verify.run = value;
@@ -212,6 +218,9 @@ static bool take_version(struct options *o, const char *value)
 const struct option_row option_rows[] = {
 	{"against", 0, false, "PREV", OF_CHOOSING,
 		"the earlier checkpoint that CKPT should continue", take_against, "a path"},
+	{"snapshot", 0, false, "ORIGINAL", OF_CHOOSING,
+		"the snapshot (or checkpoint) that CKPT should be a copy of", take_snapshot,
+		"a path"},
 	{"step", 0, false, "N", OF_TAKING, "judge the checkpoint of step N of a root", take_step,
 		"a step: 0, 1, 2, ..."},
 	{"run", 0, false, "FILE", OF_CHOOSING | OF(compare) | OF(show),

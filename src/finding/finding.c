@@ -123,6 +123,7 @@ struct finding *finding_add(struct findings *sink, enum finding_code code, const
 	*f = (struct finding){
 		.code = code,
 		.severity = finding_rows[code].severity,
+		.word = finding_rows[code].word,
 		.place = {.offset = PLACE_NO_OFFSET,
 			.step_first = PLACE_NO_STEP,
 			.step_last = PLACE_NO_STEP},
@@ -203,8 +204,7 @@ int finding_compare(const struct finding *a, const struct finding *b)
 	const struct place *pa = &a->place, *pb = &b->place;
 	int order;
 
-	if ((order = COMPARE(b->severity, a->severity)) ||
-		(order = COMPARE(finding_rows[a->code].word, finding_rows[b->code].word)) ||
+	if ((order = COMPARE(b->severity, a->severity)) || (order = COMPARE(a->word, b->word)) ||
 		(order = COMPARE(a->code, b->code)) || (order = compare_text(pa->file, pb->file)) ||
 		(order = COMPARE(pa->step_first, pb->step_first)) ||
 		(order = COMPARE(pa->step_last, pb->step_last)) ||

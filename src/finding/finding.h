@@ -114,6 +114,7 @@ struct place {
 struct finding {
 	enum finding_code code;
 	enum severity severity;
+	enum verdict_word word; /* that it stands for when it fails: the table's, or a rule's */
 	bool not_ready; /* the files are still changing and time may heal it: it does not fail */
 	const char *accepted; /* why a policy accepts it, so that it does not fail; or NULL */
 	struct place place;

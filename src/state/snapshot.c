@@ -21,10 +21,11 @@ static const struct colfile_kind snapshot_kind = {.name = "snapshot", .major = 1
 
 struct file_row {
 	const char *path, *container, *error;
-	uint64_t size, error_offset;
+	uint64_t size, error_offset, digest[2];
 	int64_t mtime_ns;
 	int32_t rank, error_status;
 	uint8_t role, status;
+	bool digested;
 };
 
 struct fact_cells {
@@ -238,7 +239,9 @@ static bool make_files(const struct state *s, struct table *t)
 			.rank = f->rank,
 			.error_status = f->error_status,
 			.role = f->role,
-			.status = f->status};
+			.status = f->status,
+			.digested = f->digested,
+			.digest = {f->digest[0], f->digest[1]}};
 	}
 	return true;
 }
@@ -579,7 +582,9 @@ static int take_files(struct state *s, const struct table *t, struct error *e)
 			.container = container_named(row->container),
 			.error = row->error,
 			.error_status = row->error_status,
-			.error_offset = row->error_offset};
+			.error_offset = row->error_offset,
+			.digested = row->digested,
+			.digest = {row->digest[0], row->digest[1]}};
 	}
 	return RP_OK;
 }

@@ -100,6 +100,8 @@ struct state_file {
 	const char *error;                 /* of a broken file, with its status and offset */
 	int error_status;
 	uint64_t error_offset;
+	bool digested;
+	uint64_t digest[2]; /* XXH3-128 of the whole file, where digested: low word, high word */
 };
 
 /* One random number generator's state. Equal bodies are interned: compare the pointers. */

@@ -55,6 +55,7 @@ static void load(const char *path)
 	ck_assert_msg(subject_open_one(&subject, path, &limits, &own, &e) == RP_OK, "%s: %s", path,
 		e.text);
 	ck_assert_int_eq(subject_read_bytes(&subject, 1, &totals, &known, &e), RP_OK);
+	ck_assert_int_eq(subject_digest_files(&subject, &e), RP_OK);
 }
 
 static int write_it(const struct state *s)
@@ -92,7 +93,9 @@ static void compare_files(const struct state *a, const struct state *b)
 			  x->mtime_ns == y->mtime_ns && x->rank == y->rank && x->role == y->role &&
 			  x->status == y->status && x->container == y->container &&
 			  same_text(x->error, y->error) && x->error_status == y->error_status &&
-			  x->error_offset == y->error_offset);
+			  x->error_offset == y->error_offset &&
+			  x->digested == y->digested && x->digest[0] == y->digest[0] &&
+			  x->digest[1] == y->digest[1]);
 	}
 }
 
