@@ -80,13 +80,15 @@ def launch(case, root, attempt, steps):
 
 def finish(jobs, kill_after=None):
     """Wait for a launch, or kill all of its ranks once the first has finished that step."""
+    killed = False
     for line in jobs[0].stdout:
-        if kill_after is not None and line.strip() == f"step {kill_after}":
+        if line.strip() == f"step {kill_after}":
             for job in jobs:
                 job.send_signal(signal.SIGKILL)
+            killed = True
             break
     errors = [job.communicate()[1] for job in jobs]
-    if kill_after is None and any(job.returncode for job in jobs):
+    if not killed and (kill_after is not None or any(job.returncode for job in jobs)):
         raise AssertionError("\n".join(errors)[-3000:])
 
 
@@ -94,7 +96,10 @@ def ask(*arguments):
     done = subprocess.run([TOOL, *arguments, "--format", "json"], capture_output=True, text=True)
     if done.returncode not in (0, 1, 3):
         raise AssertionError(f"{arguments}: exit {done.returncode}\n{done.stderr}")
-    return json.loads(done.stdout)
+    report = json.loads(done.stdout)
+    if "verdict" not in report:
+        raise AssertionError(f"{arguments}: {report}")
+    return report
 
 
 def codes(report, least="warning"):
