@@ -818,7 +818,7 @@ static void take_findings(struct state *s, const struct table *t, struct finding
 		struct finding *f = finding_add(
 			sink, (enum finding_code)row->code, "%s", or_empty(shown(s, row->message)));
 		f->severity = (enum severity)row->severity;
-		f->place = (struct place){.file = kept(sink, shown(s, row->file)),
+		f->place = (struct place){.file = kept(sink, shown(s, row->file ? row->file : s->path)),
 			.path = kept(sink, shown(s, row->path)),
 			.ranks = kept(sink, shown(s, row->ranks)),
 			.offset = row->offset,
@@ -968,7 +968,7 @@ int snapshot_read(struct state *s, int dirfd, const char *path, const char *show
 {
 	struct table tables[TABLE_COUNT] = {{0}};
 	struct colfile_reader r;
-	int status = colfile_open(&r, dirfd, path, &snapshot_kind, limits->memory, e);
+	int status = colfile_open(&r, dirfd, path, &snapshot_kind, limits, e);
 
 	if (status < 0)
 		return status;
