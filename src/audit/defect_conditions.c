@@ -346,3 +346,18 @@ bool defect_scaler_beside_fsdp(
 			return true;
 	return false;
 }
+
+bool defect_averages_without_weights(
+	const struct audit_case *c, struct findings *sink, struct evidence *out)
+{
+	const struct state *s = c->current;
+	uint64_t averages = 0, weights = 0;
+
+	(void)sink;
+	for (size_t i = 0; i < s->tensors.count; i++) {
+		averages += s->tensors.items[i].role == TENSOR_EMA;
+		weights += s->tensors.items[i].role == TENSOR_WEIGHT;
+	}
+	out->fact = state_fact(s, FACT_EMA_UPDATES);
+	return averages > 0 && weights == 0 && s->optimizers.count > 0;
+}

@@ -142,8 +142,9 @@ static void affected(struct deciding *d, const struct defect *row, const struct 
 {
 	struct finding *f = defect_finding(d, row, seen, row->affected, row->message);
 
-	f->cause = findings_text(d->sink, "known defect %s (%s): %s (%s)", row->id,
-		range_text(d->sink, row), row->effect, row->source);
+	const char *range = range_text(d->sink, row);
+	f->cause = findings_text(d->sink, "known defect %s%s%s%s: %s (%s)", row->id,
+		*range ? " (" : "", range, *range ? ")" : "", row->effect, row->source);
 	f->observed = seen->observed;
 	f->expected = seen->expected;
 	f->unit = seen->unit;

@@ -51,11 +51,17 @@ static uint64_t check_owners(struct audit_case *c, struct findings *sink)
 	for (size_t i = 0; !any && expected[i]; i++)
 		any = find_owner(s, expected[i]) || run_file_unused(c->run, expected[i]);
 	if (!any) {
+		bool replacement = false;
+		state_bool(s, FACT_REPLACEMENT, &replacement);
 		missing_stream(c, sink,
 			s->streams.count > 0
 				? "no random number state of the main process is saved (python, numpy, torch)"
 				: "no random number state is saved (python, numpy, torch)",
-			"dropout, shuffling and augmentation draw other numbers after the resume than they would have");
+			replacement
+				? "the batches are drawn from it: a script that seeds itself at each launch, as "
+				  "nanoGPT does, draws the run's first batches again"
+				: "dropout, shuffling and augmentation draw other numbers after the resume than "
+				  "they would have");
 		return 1;
 	}
 	for (; *expected; expected++) {

@@ -137,6 +137,8 @@ static void check_counter(struct audit_case *c, struct findings *sink, double up
 	int64_t step_before, steps = 0;
 	struct finding *f;
 
+	if (!strict)
+		state_bool(s, FACT_STEP_COUNTS_UPDATES, &strict);
 	bool had = c->previous && optimizer_step(c->previous, &before) &&
 		   state_int(c->previous, FACT_STEP, &step_before);
 	if (updates == (double)step)
@@ -260,6 +262,26 @@ static void check_updates(struct audit_case *c, struct findings *sink, double up
 	f->meaning = "the moments start cold: the first updates after the resume are far too large";
 }
 
+/* Without a step the epoch alone tells that training began anew. */
+static void check_epoch(struct audit_case *c, struct findings *sink)
+{
+	double before, after;
+
+	if (!c->previous || state_fact(c->current, FACT_STEP) ||
+		state_fact(c->previous, FACT_STEP) ||
+		!state_real(c->previous, FACT_EPOCH, &before) ||
+		!state_real(c->current, FACT_EPOCH, &after) || after >= before)
+		return;
+	struct finding *f = finding_add(sink, FINDING_T108,
+		"the epoch went back from %s to %s: training began anew",
+		rounded_text(sink, before, DIGITS), rounded_text(sink, after, DIGITS));
+	place_fact(sink, f, c->current, state_fact(c->current, FACT_EPOCH));
+	f->observed = quantity_real(after);
+	f->expected = quantity_text(
+		findings_text(sink, "%s or more", rounded_text(sink, before, DIGITS)));
+	f->unit = "epochs";
+}
+
 static void run_counters(struct audit_case *c, struct findings *sink, struct coverage *cover)
 {
 	struct state *s = c->current;
@@ -268,6 +290,7 @@ static void run_counters(struct audit_case *c, struct findings *sink, struct cov
 	uint64_t count = step_range(s, &least, &most);
 	bool has_step = state_int(s, FACT_STEP, &step);
 
+	check_epoch(c, sink);
 	if (has_step)
 		check_step(c, sink, step);
 	if (count > 0 && !has_step)
@@ -583,6 +606,17 @@ static const struct fact *earlier_setting(
 	return state_group_fact(previous, (enum fact_key)after->key, after->group);
 }
 
+/* A number in the saved configuration, by its last name. */
+static bool setting_number(const struct state *s, const char *name, double *out)
+{
+	for (size_t i = 0; i < s->facts.count; i++) {
+		const struct fact *f = &s->facts.items[i];
+		if (f->key == FACT_CONFIG && strcmp(path_last_name(f->path), name) == 0)
+			return fact_to_double(f, out);
+	}
+	return false;
+}
+
 /* A setting that a schedule of its own moves: a cycle of the momentum, or what moved before as
  * well. */
 static bool moves_by_plan(const struct audit_case *c, const struct fact *before)
@@ -592,6 +626,13 @@ static bool moves_by_plan(const struct audit_case *c, const struct fact *before)
 
 	if ((before->key == FACT_BETA1 || before->key == FACT_MOMENTUM) && kind &&
 		(strcmp(kind, "OneCycleLR") == 0 || strcmp(kind, "CyclicLR") == 0))
+		return true;
+	/* A framework whose settings say so warms the momentum up in the first epochs. */
+	double epoch, warmup;
+	if (before->key == FACT_MOMENTUM &&
+		setting_number(c->current, "warmup_momentum", &warmup) &&
+		setting_number(c->current, "warmup_epochs", &warmup) &&
+		state_real(c->previous, FACT_EPOCH, &epoch) && epoch <= warmup)
 		return true;
 	return older && !fact_equal(older, before);
 }
@@ -632,7 +673,8 @@ static void run_optimizer_settings(
 	 * does not. */
 	const struct fact *after = state_fact(s, FACT_LR),
 			  *before = after ? earlier_setting(c->previous, s, after) : NULL;
-	if (before && after && !moves_by_plan(c, before) && !state_fact(s, FACT_SCHEDULE_STEP) &&
+	if (before && after && !moves_by_plan(c, before) && !state_fact(s, FACT_SCHEDULE_ANEW) &&
+		!state_fact(s, FACT_SCHEDULE_STEP) &&
 		!state_fact(c->previous, FACT_SCHEDULE_STEP) && !state_fact(s, FACT_INITIAL_LR) &&
 		!fact_equal(before, after)) {
 		struct finding *f =
@@ -833,17 +875,21 @@ static void run_schedule(struct audit_case *c, struct findings *sink, struct cov
 	int64_t at, step, epoch = -1;
 	double updates = -1;
 	const char *kind = state_fact_text(s, FACT_SCHEDULE);
+	bool anew = false;
 
+	state_bool(s, FACT_SCHEDULE_ANEW, &anew);
 	if (!state_int(s, FACT_SCHEDULE_STEP, &at)) {
 		if (c->previous && state_fact(c->previous, FACT_SCHEDULE_STEP) &&
 			!(s->profile->parts && !s->single)) {
 			struct finding *f = finding_add(sink, FINDING_T101,
 				"the learning rate schedule is no longer saved");
 			place_file(sink, f, s, NO_FILE);
-		} else if (!promises(s, FILE_SCHEDULER)) {
+		} else if (!promises(s, FILE_SCHEDULER) && !anew) {
 			check_unsaved(c, sink);
 		}
-		cover_not_checked(cover, name, subject, "no schedule is saved");
+		cover_not_checked(cover, name, subject,
+			anew ? "none is saved: a resume computes it from the step or epoch"
+			     : "no schedule is saved");
 		return;
 	}
 	if (!state_int(s, FACT_STEP, &step)) {
@@ -1168,6 +1214,24 @@ static uint64_t count_role(const struct state *s, enum tensor_role role)
 	return count;
 }
 
+/* A count of updates that went down belongs to averages that were made anew. */
+static void check_average_updates(struct audit_case *c, struct findings *sink)
+{
+	int64_t before, after;
+
+	if (!c->previous || !state_int(c->previous, FACT_EMA_UPDATES, &before) ||
+		!state_int(c->current, FACT_EMA_UPDATES, &after) || after >= before)
+		return;
+	struct finding *f = finding_add(sink, FINDING_T112,
+		"the averaged weights (EMA) started again: %lld updates, %lld at the previous checkpoint",
+		(long long)after, (long long)before);
+	place_fact(sink, f, c->current, state_fact(c->current, FACT_EMA_UPDATES));
+	f->place.step_first = f->place.step_last = case_step(c);
+	f->observed = quantity_count(after);
+	f->expected = quantity_count(before);
+	f->unit = "updates";
+}
+
 static void averages_finding(
 	struct audit_case *c, struct findings *sink, const char *message, uint64_t count)
 {
@@ -1195,6 +1259,7 @@ static void run_averages(struct audit_case *c, struct findings *sink, struct cov
 		cover_ran(cover, name, subject, "tensors", 0, 0, NULL);
 		return;
 	}
+	check_average_updates(c, sink);
 	if (!tensors_compare(s, TENSOR_EMA, s, TENSOR_WEIGHT, &live)) {
 		sink->lost++;
 		return;

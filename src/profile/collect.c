@@ -11,6 +11,7 @@
 #define ROWS_MAX ((size_t)1 << 28)
 #define WALK_DEPTH 64
 #define CONFIG_MAX 4000u
+#define MODULE_NAME_MAX 2000u   /* bytes of a parameter's name */
 #define SHAPE_MAX_BYTES 824016u /* the largest generator state: torch CUDA up to 1.1 */
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
 
@@ -663,12 +664,76 @@ bool collect_weights(struct collector *c, struct val v, enum tensor_role role)
 		size_t mark = collect_enter(c, key);
 		struct slice name = val_slice(key);
 		bool buffer = role == TENSOR_WEIGHT && is_buffer(name, part.tensor);
+		/* torch.optim.swa_utils.AveragedModel counts its updates beside its weights. */
+		if (role == TENSOR_EMA && slice_is(name, "n_averaged"))
+			collect_fact(c, FACT_EMA_UPDATES, NO_GROUP, part);
 		const char *copy = state_text(c->state, name);
 		collect_tensor(c, copy, buffer ? TENSOR_BUFFER : role, part.tensor);
 		collect_leave(c, mark);
 		tensors++;
 	}
 	return tensors > 0;
+}
+
+/* The names of a module's own tensors and modules, in its attributes. */
+static void take_module(struct collector *c, struct val v, enum tensor_role role,
+	struct strbuf *name, unsigned depth)
+{
+	static const char *const own[] = {"_parameters", "_buffers"};
+	struct val key;
+	size_t start = name->n;
+
+	for (size_t k = 0; k < COUNT(own); k++) {
+		struct val list = val_get(v, own[k]);
+		size_t outer = collect_enter_name(c, own[k]);
+		for (uint64_t i = 0; i < val_count(list) && c->budget > 0; i++) {
+			struct val part = val_part(list, i, &key);
+			c->budget--;
+			if (key.kind != VAL_TEXT || part.kind != VAL_TENSOR)
+				continue;
+			size_t mark = collect_enter(c, key);
+			strbuf_add_slice(name, val_slice(key));
+			bool buffer = role == TENSOR_WEIGHT &&
+				      (k == 1 || is_buffer(strbuf_slice(name), part.tensor));
+			collect_tensor(
+				c, strbuf_text(name), buffer ? TENSOR_BUFFER : role, part.tensor);
+			strbuf_truncate(name, start);
+			collect_leave(c, mark);
+		}
+		collect_leave(c, outer);
+	}
+	struct val modules = val_get(v, "_modules");
+	size_t outer = collect_enter_name(c, "_modules");
+	for (uint64_t i = 0; depth < WALK_DEPTH && i < val_count(modules) && c->budget > 0; i++) {
+		struct val part = val_part(modules, i, &key);
+		c->budget--;
+		if (key.kind != VAL_TEXT || part.kind != VAL_OBJECT)
+			continue;
+		size_t mark = collect_enter(c, key);
+		strbuf_add_slice(name, val_slice(key));
+		strbuf_add_char(name, '.');
+		take_module(c, part, role, name, depth + 1);
+		strbuf_truncate(name, start);
+		collect_leave(c, mark);
+	}
+	collect_leave(c, outer);
+}
+
+/*
+ * A module that was saved whole: its parameters under the names that its state_dict() would give
+ * them. Source: torch/nn/modules/module.py, __setstate__ and named_parameters.
+ */
+static bool collect_module(struct collector *c, struct val v, enum tensor_role role)
+{
+	struct strbuf name;
+
+	if (v.kind != VAL_OBJECT || val_get(v, "_parameters").kind == VAL_ABSENT ||
+		val_get(v, "_modules").kind == VAL_ABSENT)
+		return false;
+	strbuf_init(&name, MODULE_NAME_MAX);
+	take_module(c, v, role, &name, 0);
+	strbuf_release(&name);
+	return true;
 }
 
 /* Whether a dict looks like a module's state_dict: text keys, tensors, and names that have dots. */
@@ -1049,7 +1114,8 @@ static bool take_whole(struct collector *c, struct val v, const struct place_abo
 		collect_tensor(c, strbuf_text(&c->path), TENSOR_OTHER, v.tensor);
 		return true;
 	}
-	return is_weights(v) && collect_weights(c, v, at->ema ? TENSOR_EMA : TENSOR_WEIGHT);
+	enum tensor_role role = at->ema ? TENSOR_EMA : TENSOR_WEIGHT;
+	return collect_module(c, v, role) || (is_weights(v) && collect_weights(c, v, role));
 }
 
 static void walk(struct collector *c, struct val v, const struct place_above *up)

@@ -96,7 +96,11 @@ static const char *name_fact_type(unsigned v)
 
 static const char *name_fact_how(unsigned v)
 {
-	static const char *const names[] = {"read", "named", "derived", "assumed", "told"};
+	static const char *const names[] = {[HOW_READ] = "read",
+		[HOW_NAMED] = "named",
+		[HOW_DERIVED] = "derived",
+		[HOW_TOLD] = "told",
+		[HOW_ASSUMED] = "assumed"};
 	return names[v];
 }
 
