@@ -161,6 +161,12 @@ static bool take_force(struct options *o, const char *value)
 	return o->force = true;
 }
 
+static bool take_digest(struct options *o, const char *value)
+{
+	o->verify.sha256 = strcmp(value, "sha256") == 0;
+	return o->verify.sha256 || strcmp(value, "xxh3") == 0;
+}
+
 static bool take_print_path(struct options *o, const char *value)
 {
 	(void)value;
@@ -264,6 +270,9 @@ const struct option_row option_rows[] = {
 		"seconds, up to a year"},
 	{"output", 'o', false, "FILE", OF(snapshot) | OF(init),
 		"the file to write, all of it or nothing", take_output, "a file"},
+	{"digest", 0, false, "DIGEST", OF(snapshot),
+		"xxh3 (default), against accidents, or sha256 too, against attackers", take_digest,
+		"xxh3 or sha256"},
 	{"threads", 'j', false, "N", OF_JUDGING | OF(gate) | OF_LOGS,
 		"reading threads (one per core); never changes the output", take_threads,
 		"a number from 1 to 1024"},
