@@ -83,7 +83,7 @@ static int take(struct report *r, struct subject *s, struct findings *own, const
 	coverage_init(&cover);
 	s->state.wants_strong = o->sha256;
 	if (!o->quick)
-		status = subject_read_bytes(s, o->threads, &totals, &known, e);
+		status = subject_read_bytes(s, o->threads, o->limits.deadline, &totals, &known, e);
 	if (status == RP_OK && !o->quick)
 		status = subject_digest_files(s, e);
 	if (status == RP_OK) {

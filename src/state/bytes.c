@@ -170,6 +170,7 @@ enum tensor_use {
 
 struct plan {
 	struct state *state;
+	const struct deadline *deadline;
 	int dirfd;
 	const char *prefix;
 	uint32_t *order; /* storages that lie in a file, by place */
@@ -185,6 +186,7 @@ struct plan {
 	bool *lost_storages;      /* something of it could not be read */
 	bool *lost_tensors;       /* the same of gathered ones */
 	bool *weak;               /* of each tensor: its SHA-256 was wanted and failed */
+	bool *late_storages;      /* something of it was not read in time */
 	bool *changed;            /* of each file: it changed meanwhile */
 	size_t next_block, claim; /* what the threads take next, and how many */
 	size_t next_gathered;
@@ -462,6 +464,7 @@ static void plan_release(struct plan *p)
 	free(p->lost_storages);
 	free(p->lost_tensors);
 	free(p->weak);
+	free(p->late_storages);
 	free(p->changed);
 	array_release(&p->pieces);
 	array_release(&p->blocks);
@@ -480,9 +483,10 @@ static bool plan_make(struct plan *p)
 	p->lost_storages = calloc(storages + 1, sizeof *p->lost_storages);
 	p->lost_tensors = calloc(tensors + 1, sizeof *p->lost_tensors);
 	p->weak = calloc(tensors + 1, sizeof *p->weak);
+	p->late_storages = calloc(storages + 1, sizeof *p->late_storages);
 	p->changed = calloc(s->files.count + 1, sizeof *p->changed);
 	if (!p->order || !p->users || !p->use || !p->same_as || !p->lost_storages ||
-		!p->lost_tensors || !p->weak || !p->changed ||
+		!p->lost_tensors || !p->weak || !p->late_storages || !p->changed ||
 		!array_reserve(&s->summaries, tensors, SIZE_MAX))
 		return false;
 	if (tensors > 0)
@@ -596,7 +600,8 @@ static void take_block(struct reader *r, const struct block *b)
 {
 	struct plan *p = r->plan;
 	struct piece *pieces = &p->pieces.items[b->first];
-	bool ok = reader_open(r, b->file) &&
+	bool late = deadline_passed(p->deadline);
+	bool ok = !late && reader_open(r, b->file) &&
 		  source_read(&r->source, b->at, r->buffer, b->bytes, NULL) == RP_OK;
 
 	for (size_t i = 0; i < b->count; i++) {
@@ -604,6 +609,8 @@ static void take_block(struct reader *r, const struct block *b)
 		uint8_t *bytes = r->buffer + (q->at - b->at);
 		if (!ok) {
 			set(&p->lost_storages[q->storage]);
+			if (late)
+				set(&p->late_storages[q->storage]);
 			continue;
 		}
 		if (p->state->storages.items[q->storage].crc_known)
@@ -643,6 +650,8 @@ static bool fold(void *context, uint8_t *bytes, size_t n)
 {
 	struct folding *f = context;
 
+	if (deadline_passed(f->reader->plan->deadline))
+		return false;
 	while (n > 0) {
 		size_t room = LEAF_BYTES - f->filled, taken = n < room ? n : room;
 		memcpy(f->reader->buffer + f->filled, bytes, taken);
@@ -664,10 +673,12 @@ static void take_gathered(struct reader *r, uint32_t tensor)
 		.tensor = tensor,
 		.leaf = whole->leaves > 0 ? whole->first_leaf : NO_LEAF};
 
-	if (!reader_open(r, t->file) ||
+	if (deadline_passed(r->plan->deadline) || !reader_open(r, t->file) ||
 		!gather_tensor(&r->gather, &r->source, s->storages.items[t->storage].offset, t,
 			fold, &f)) {
 		set(&r->plan->lost_tensors[tensor]);
+		if (deadline_passed(r->plan->deadline))
+			set(&r->plan->late_storages[t->storage]);
 		return;
 	}
 	if (f.filled > 0)
@@ -826,10 +837,20 @@ static void finish_summary(struct plan *p, uint32_t tensor)
 		*out = (struct tensor_summary){0};
 }
 
-int bytes_read(struct state *s, int dirfd, const char *prefix, unsigned threads,
-	struct byte_totals *totals, struct error *e)
+static void count_late(const struct plan *p, struct byte_totals *totals)
 {
-	struct plan p = {.state = s, .dirfd = dirfd, .prefix = prefix};
+	for (size_t i = 0; i < p->storages; i++) {
+		if (!p->late_storages[p->order[i]])
+			continue;
+		totals->late++;
+		totals->unreadable -= !p->state->storages.items[p->order[i]].read;
+	}
+}
+
+int bytes_read(struct state *s, int dirfd, const char *prefix, unsigned threads,
+	const struct deadline *deadline, struct byte_totals *totals, struct error *e)
+{
+	struct plan p = {.state = s, .dirfd = dirfd, .prefix = prefix, .deadline = deadline};
 	int status = RP_OK;
 
 	if (!plan_make(&p))
@@ -849,6 +870,7 @@ int bytes_read(struct state *s, int dirfd, const char *prefix, unsigned threads,
 			finish_summary(&p, i);
 		s->bytes_read = true;
 		bytes_recount(s, totals);
+		count_late(&p, totals);
 	} else {
 		array_release(&s->summaries);
 		array_release(&s->leaves);
