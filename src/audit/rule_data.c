@@ -10,15 +10,15 @@
 
 const char *data_percent(struct findings *sink, double part, double whole)
 {
-	return findings_text(sink, "%s %%", rounded_text(sink, whole > 0 ? 100 * part / whole : 0, 3));
+	return findings_text(
+		sink, "%s %%", rounded_text(sink, whole > 0 ? 100 * part / whole : 0, 3));
 }
 
 const char *data_steps(struct findings *sink, int64_t first, int64_t last)
 {
 	if (first == last)
 		return findings_text(sink, "step %s", count_text(sink, first));
-	return findings_text(
-		sink, "steps %s–%s", count_text(sink, first), count_text(sink, last));
+	return findings_text(sink, "steps %s–%s", count_text(sink, first), count_text(sink, last));
 }
 
 const char *data_steps_of_line(
@@ -39,8 +39,7 @@ const char *data_attempt(struct findings *sink, const struct ledger *l, uint32_t
 }
 
 /* "seam 2, attempt 3 from step 480: " */
-static const char *seam_name(
-	struct findings *sink, const struct case_line *c, const struct seam *s)
+static const char *seam_name(struct findings *sink, const struct case_line *c, const struct seam *s)
 {
 	int64_t from = c->lineage.attempts.items[s->to].from_step;
 	const char *attempt = data_attempt(sink, c->lineage.ledger, s->to);
@@ -56,15 +55,14 @@ void data_place(struct finding *f, const struct lineage *g, uint64_t at, uint64_
 	if (rows == 0 || at >= g->rows)
 		return;
 	f->place.step_first = line_step_at(g, at)->step;
-	f->place.step_last = line_step_at(g, at + rows - 1 < g->rows ? at + rows - 1 : g->rows - 1)
-				     ->step;
+	f->place.step_last =
+		line_step_at(g, at + rows - 1 < g->rows ? at + rows - 1 : g->rows - 1)->step;
 }
 
 static struct finding *seam_finding(struct findings *sink, const struct case_line *c,
 	const struct seam *s, enum finding_code code, uint64_t run, const char *what)
 {
-	struct finding *f =
-		finding_add(sink, code, "%s: %s", seam_name(sink, c, s), what);
+	struct finding *f = finding_add(sink, code, "%s: %s", seam_name(sink, c, s), what);
 
 	data_place(f, &c->lineage, s->at, run < s->rows ? run : s->rows);
 	return f;
@@ -81,8 +79,7 @@ static uint64_t step_samples(const struct case_line *c, const struct seam *s)
 static uint64_t ranks_after(const struct case_line *c, const struct seam *s)
 {
 	const struct ledger *l = c->lineage.ledger;
-	return l->geometries
-		.items[l->steps.items[c->lineage.line.items[s->part].first].geometry]
+	return l->geometries.items[l->steps.items[c->lineage.line.items[s->part].first].geometry]
 		.ranks;
 }
 
@@ -120,8 +117,7 @@ static const char *replay_cause(struct findings *sink, const struct case_line *c
 	if (before->at > 0 && before->rows == j->observed_at && before->rows < s->behind)
 		return "the position counts only what was consumed since the resume before this one";
 	if (j->expected_at % j->observed_at == 0) {
-		const char *cause =
-			factor_cause(sink, c, s, j->expected_at / j->observed_at, true);
+		const char *cause = factor_cause(sink, c, s, j->expected_at / j->observed_at, true);
 		if (cause)
 			return cause;
 	}
@@ -150,8 +146,8 @@ static const char *hole_cause(struct findings *sink, const struct case_line *c,
 	if (j->hole == step)
 		return "one step was passed over: the position is one ahead";
 	if (a->workers > 0 && a->prefetch > 0 && a->micro_batch > 0 &&
-		j->hole <= (uint64_t)(a->workers * a->prefetch * a->micro_batch) *
-				   ranks_after(c, s))
+		j->hole <=
+			(uint64_t)(a->workers * a->prefetch * a->micro_batch) * ranks_after(c, s))
 		return findings_text(sink,
 			"as much as %lld workers had prefetched: the loader's own position was saved, "
 			"not the consumed one",
@@ -206,8 +202,8 @@ static const char *shares(struct findings *sink, const struct case_line *c, cons
 		count_text(sink, (int64_t)missing), data_percent(sink, (double)missing, size));
 }
 
-static void tell_other_order(struct findings *sink, const struct case_line *c,
-	const struct seam *s, const struct seam_judgement *j)
+static void tell_other_order(struct findings *sink, const struct case_line *c, const struct seam *s,
+	const struct seam_judgement *j)
 {
 	const struct lineage *g = &c->lineage;
 	uint64_t step = step_samples(c, s), begun = s->behind;
@@ -261,14 +257,15 @@ static void tell_fresh(struct findings *sink, const struct case_line *c, const s
 		tell_other_order(sink, c, s, j);
 }
 
-static void tell_other_epoch(struct findings *sink, const struct case_line *c,
-	const struct seam *s, const struct seam_judgement *j)
+static void tell_other_epoch(struct findings *sink, const struct case_line *c, const struct seam *s,
+	const struct seam_judgement *j)
 {
 	const struct line_epoch *own = &c->tally.epochs.items[s->epoch],
 				*other = &c->tally.epochs.items[s->earlier];
 	int64_t label = other->label >= 0 ? other->label : (int64_t)s->earlier;
 	int64_t own_label = own->label >= 0 ? own->label : (int64_t)s->epoch;
-	const char *effect = j->repeated > 0 ? findings_text(sink, ": %s", shares(sink, c, s, j)) : "";
+	const char *effect =
+		j->repeated > 0 ? findings_text(sink, ": %s", shares(sink, c, s, j)) : "";
 	struct finding *f = seam_finding(sink, c, s, FINDING_D108, j->run,
 		findings_text(sink, "the rest of epoch %lld comes in the order of epoch %lld%s",
 			(long long)own_label, (long long)label, effect));
@@ -284,9 +281,9 @@ static const char *key_name(struct findings *sink, const struct case_line *c, co
 	const char *attempt = data_attempt(sink, c->lineage.ledger, s->key.attempt);
 
 	return findings_text(sink, "%s %s",
-		s->key.origin == KEY_TAIL      ? "the dead branch of"
-		: s->key.origin == KEY_SISTER  ? "the sister branch,"
-					       : "the reference run,",
+		s->key.origin == KEY_TAIL     ? "the dead branch of"
+		: s->key.origin == KEY_SISTER ? "the sister branch,"
+					      : "the reference run,",
 		attempt);
 }
 
@@ -304,8 +301,8 @@ static void tell_hole(struct findings *sink, const struct case_line *c, const st
 			key_name(sink, c, s));
 	}
 	struct finding *f = seam_finding(sink, c, s, FINDING_D104, 1,
-		findings_text(sink, "%s passed over%s", counted_text(sink, j->hole, "sample"),
-			which));
+		findings_text(
+			sink, "%s passed over%s", counted_text(sink, j->hole, "sample"), which));
 	f->expected = quantity_count((int64_t)j->expected_at);
 	f->observed = quantity_count((int64_t)j->observed_at);
 	f->unit = "samples into the epoch";
@@ -341,7 +338,7 @@ static void tell_difference(struct findings *sink, const struct case_line *c, co
 	struct finding *f = finding_add(sink, FINDING_D109, "%s: step %s is not that of %s: %s",
 		seam_name(sink, c, s), count_text(sink, s->match.step), key_name(sink, c, s),
 		s->ahead.heads == 0 ? "none of its samples are"
-		: order	      ? "the same samples come in another order"
+		: order             ? "the same samples come in another order"
 				    : "other samples come");
 
 	f->place.step_first = f->place.step_last = own->step;
@@ -351,8 +348,9 @@ static void tell_difference(struct findings *sink, const struct case_line *c, co
 	/* A sister branch resumed too: which of the two is right, nobody knows. */
 	if (s->key.origin == KEY_SISTER) {
 		f->severity = SEVERITY_WARNING;
-		f->meaning = "two resumes from one checkpoint consumed different data: at most one of them "
-			     "is right";
+		f->meaning =
+			"two resumes from one checkpoint consumed different data: at most one of them "
+			"is right";
 	}
 }
 
@@ -367,7 +365,7 @@ static void tell_proof(struct findings *sink, const struct case_line *c, const s
 		counted_text(sink, j->proven, "step"), key_name(sink, c, s),
 		j->outcome == SEAM_REARRANGED   ? ", placed on the ranks otherwise"
 		: j->outcome == SEAM_BY_SAMPLES ? ", in batches of another size"
-		: j->outcome == SEAM_SKIPPED	? ", without what was declared to be skipped"
+		: j->outcome == SEAM_SKIPPED    ? ", without what was declared to be skipped"
 						: "");
 
 	f->place.step_first = g->ledger->steps.items[p->first].step;
@@ -398,8 +396,8 @@ static void tell_skip(struct findings *sink, const struct case_line *c, const st
 		uint64_t large = j->skipped > j->declared ? j->skipped : j->declared;
 		uint64_t small = j->skipped > j->declared ? j->declared : j->skipped;
 		if (small > 0 && large % small == 0)
-			f->cause = factor_cause(
-				sink, c, s, large / small, j->skipped < j->declared);
+			f->cause =
+				factor_cause(sink, c, s, large / small, j->skipped < j->declared);
 		if (!f->cause && j->skipped == j->declared)
 			f->cause = "the right number, and not from the right place";
 	}
@@ -457,8 +455,7 @@ static void run_data_resume(struct audit_case *c, struct findings *sink, struct 
 {
 	for (size_t i = 0; i < c->line_count; i++) {
 		const struct case_line *line = &c->lines[i];
-		const char *subject = findings_text(
-			sink, "what %sresumes consumed", line->what);
+		const char *subject = findings_text(sink, "what %sresumes consumed", line->what);
 		uint64_t known = 0, total = line->judged.list.count;
 		const char *why = NULL;
 

@@ -7,18 +7,8 @@
 
 /* Empty attempts ------------------------------------------------------------------------------- */
 
-static bool one_of(const char *word, const char *const *words)
-{
-	for (; *words; words++)
-		if (slice_find(slice_of(word), slice_of(*words)) != SIZE_MAX)
-			return true;
-	return false;
-}
-
 static void check_empty(struct findings *sink, const struct case_line *c, uint32_t i)
 {
-	static const char *const well[] = {"finish", "complete", "done", "success", "exit 0",
-		"normal", "ok", "max_steps", NULL};
 	const struct lineage *g = &c->lineage;
 	const struct ledger *l = g->ledger;
 	const struct ledger_attempt *a = &l->attempts.items[i];
@@ -27,14 +17,14 @@ static void check_empty(struct findings *sink, const struct case_line *c, uint32
 
 	if (a->steps > 0 || (planned && from >= l->max_steps))
 		return;
-	bool ended_well = one_of(a->end, well);
+	bool ended_well = attempt_ended_well(a);
 	/* One that crashed before its first step is nothing odd, and neither is one that begins. */
 	if (!ended_well && (*a->end != '\0' || i != g->last))
 		return;
 	struct finding *f = finding_add(sink, FINDING_D114, "%s%s consumed nothing%s%s", c->what,
 		data_attempt(sink, l, i),
-		*a->end ? findings_text(
-				  sink, " and ended as \"%s\"", findings_escaped(sink, slice_of(a->end)))
+		*a->end ? findings_text(sink, " and ended as \"%s\"",
+				  findings_escaped(sink, slice_of(a->end)))
 			: "",
 		planned ? findings_text(sink, ": %s of %s planned steps remained",
 				  count_text(sink, l->max_steps - from),
@@ -47,8 +37,10 @@ static void check_empty(struct findings *sink, const struct case_line *c, uint32
 	f->unit = "steps";
 	if (!ended_well || !planned) {
 		f->severity = SEVERITY_WARNING;
-		f->meaning = ended_well ? "whether steps remained is not known (plan.max_steps in the log)"
-					: "it may have begun just now: how it ended is not logged";
+		f->meaning =
+			ended_well
+				? "whether steps remained is not known (plan.max_steps in the log)"
+				: "it may have begun just now: how it ended is not logged";
 	}
 }
 
@@ -81,10 +73,10 @@ static void check_seed(struct findings *sink, const struct case_line *c, uint32_
 	if (!a->has_seed || !b->has_seed || a->seed == b->seed)
 		return;
 	const struct seam_judgement *j = seam_into(c, i, &s);
-	struct finding *f = finding_add(sink, FINDING_P110,
-		"%s%s: the seed changed from %lld to %lld%s", c->what, data_attempt(sink, l, i),
-		(long long)b->seed, (long long)a->seed,
-		a->intent.seed ? ", as declared" : ", undeclared");
+	struct finding *f =
+		finding_add(sink, FINDING_P110, "%s%s: the seed changed from %lld to %lld%s",
+			c->what, data_attempt(sink, l, i), (long long)b->seed, (long long)a->seed,
+			a->intent.seed ? ", as declared" : ", undeclared");
 	f->place.step_first = f->place.step_last = c->lineage.attempts.items[i].from_step;
 	f->observed = quantity_count(a->seed);
 	f->expected = quantity_count(b->seed);
@@ -104,8 +96,7 @@ struct shape {
 
 static struct shape shape_of(const struct ledger *l, const struct ledger_attempt *a)
 {
-	const struct ledger_geometry *g =
-		&l->geometries.items[l->steps.items[a->first].geometry];
+	const struct ledger_geometry *g = &l->geometries.items[l->steps.items[a->first].geometry];
 	return (struct shape){g->samples, g->ranks};
 }
 
@@ -122,8 +113,8 @@ static void check_batch(struct findings *sink, const struct case_line *c, uint32
 	if (x.samples == y.samples && x.ranks == y.ranks)
 		return;
 	const struct seam_judgement *j = seam_into(c, i, &s);
-	bool declared = x.samples == y.samples ? a->intent.world || a->intent.batch
-					       : a->intent.batch;
+	bool declared =
+		x.samples == y.samples ? a->intent.world || a->intent.batch : a->intent.batch;
 	struct finding *f = finding_add(sink, FINDING_P111,
 		"%s%s: a step takes %s on %s where it took %s on %s%s", c->what,
 		data_attempt(sink, l, i), counted_text(sink, y.samples, "sample"),
@@ -139,10 +130,15 @@ static void check_batch(struct findings *sink, const struct case_line *c, uint32
 				 j->outcome == SEAM_OTHER_ORDER || j->outcome == SEAM_DIFFERS);
 	if (!harm) {
 		f->severity = SEVERITY_INFO;
-		f->meaning = is_proven(j) ? "the data went on from its place all the same"
-					  : "nothing speaks against the place from which the data went on";
+		f->meaning =
+			is_proven(j)
+				? "the data went on from its place all the same"
+				: "nothing speaks against the place from which the data went on";
 	} else {
-		f->meaning = "the saved position lost its meaning: the data did not go on from its place";
+		/* What it did to the data is a finding of its own, and fails. */
+		f->severity = SEVERITY_WARNING;
+		f->meaning =
+			"the saved position lost its meaning: the data did not go on from its place";
 	}
 }
 
@@ -151,7 +147,8 @@ static void run_data_attempts(struct audit_case *c, struct findings *sink, struc
 	for (size_t i = 0; i < c->line_count; i++) {
 		const struct case_line *line = &c->lines[i];
 		const struct lineage *g = &line->lineage;
-		const char *subject = findings_text(sink, "what %sattempts say of themselves", line->what);
+		const char *subject =
+			findings_text(sink, "what %sattempts say of themselves", line->what);
 		uint64_t gaps = 0, rivals = 0;
 
 		for (uint32_t k = 0; k < g->attempts.count; k++) {
@@ -200,8 +197,8 @@ struct position_values {
 	double value[2 * UNIT_COUNT];
 };
 
-static struct position_values values_at(const struct case_line *c, const struct ledger_attempt *a,
-	uint64_t consumed)
+static struct position_values values_at(
+	const struct case_line *c, const struct ledger_attempt *a, uint64_t consumed)
 {
 	const struct ledger *l = c->lineage.ledger;
 	struct shape shape = shape_of(l, a);
@@ -253,9 +250,10 @@ static void tell_position(struct findings *sink, const struct case_line *c,
 	double expected = v->value[unit];
 	struct finding *f = finding_add(sink, FINDING_P102,
 		"%sthe checkpoint of step %s by %s says position %s, and %s %s%s had been consumed",
-		c->what, count_text(sink, k->step), data_attempt(sink, c->lineage.ledger, k->attempt),
-		count_text(sink, k->position), rounded_text(sink, expected, 12),
-		unit_names[unit % UNIT_COUNT], unit >= UNIT_COUNT ? " of the epoch" : "");
+		c->what, count_text(sink, k->step),
+		data_attempt(sink, c->lineage.ledger, k->attempt), count_text(sink, k->position),
+		rounded_text(sink, expected, 12), unit_names[unit % UNIT_COUNT],
+		unit >= UNIT_COUNT ? " of the epoch" : "");
 
 	if (*k->path)
 		f->place.file = findings_escaped(sink, slice_of(k->path));
@@ -275,8 +273,8 @@ static void tell_position(struct findings *sink, const struct case_line *c,
 	}
 }
 
-static void check_positions(struct audit_case *of, const struct case_line *c,
-	struct findings *sink, struct coverage *cover)
+static void check_positions(struct audit_case *of, const struct case_line *c, struct findings *sink,
+	struct coverage *cover)
 {
 	const struct lineage *g = &c->lineage;
 	const struct ledger *l = g->ledger;
@@ -311,8 +309,7 @@ static void check_positions(struct audit_case *of, const struct case_line *c,
 		/* An epoch's end may be written as the next one's beginning. */
 		if (k->position == 0)
 			for (size_t e = 0; e < c->tally.epochs.count; e++)
-				if (c->tally.epochs.items[e].at == consumed ||
-					consumed == g->rows)
+				if (c->tally.epochs.items[e].at == consumed || consumed == g->rows)
 					fits |= established & ~((1u << UNIT_COUNT) - 1);
 		if (established & fits) {
 			established &= fits;
@@ -364,13 +361,14 @@ static void check_lead(const struct case_line *c, struct findings *sink)
 	if (!at)
 		return;
 	bool normal = worst <= allowed;
-	struct finding *f = finding_add(sink, FINDING_P112,
-		"%sthe loader is %s ahead of what was consumed%s", c->what,
-		counted_text(sink, (uint64_t)worst, "sample"),
-		normal ? ", as workers fetch ahead" : "");
+	struct finding *f =
+		finding_add(sink, FINDING_P112, "%sthe loader is %s ahead of what was consumed%s",
+			c->what, counted_text(sink, (uint64_t)worst, "sample"),
+			normal ? ", as workers fetch ahead" : "");
 	f->place.step_first = f->place.step_last = at->step;
 	f->observed = quantity_real(worst);
-	f->expected = quantity_text(findings_text(sink, "at most %s", rounded_text(sink, allowed, 9)));
+	f->expected =
+		quantity_text(findings_text(sink, "at most %s", rounded_text(sink, allowed, 9)));
 	f->unit = "samples";
 	if (!normal)
 		f->severity = SEVERITY_WARNING;

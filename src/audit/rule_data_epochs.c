@@ -5,8 +5,8 @@
 #include "audit/case.h"
 #include "audit/data.h"
 
-#define ORDER_ROWS 4096u     /* samples of two epochs that are compared first */
-#define LISTED 8u            /* ids that a message lists */
+#define ORDER_ROWS 4096u              /* samples of two epochs that are compared first */
+#define LISTED 8u                     /* ids that a message lists */
 #define LIST_SIZE ((uint64_t)1 << 26) /* the largest epoch of which missing ids are looked up */
 
 static int64_t label_of(const struct case_line *c, size_t epoch)
@@ -68,6 +68,10 @@ uint64_t epoch_hole(const struct case_line *c, size_t epoch)
 	if (c->judged.keys_change || c->tally.replacement || !epoch_missing(c, epoch, &missing))
 		return 0;
 	if (missing <= dropped_by_design(c, epoch))
+		return 0;
+	/* Ranks that read the same from the epoch's start on leave out as much as they repeat. */
+	if (data_ranks_overlap(
+		    c, lineage_part_at(&c->lineage, c->tally.epochs.items[epoch].at), NULL))
 		return 0;
 	for (size_t k = 0; k < c->alignments.seams.count; k++) {
 		const struct seam_judgement *j = &c->judged.list.items[k];
@@ -150,7 +154,8 @@ static const char *missing_ids(struct findings *sink, const struct case_line *c,
 
 /* Epochs that are shorter since a resume ------------------------------------------------------- */
 
-/* Whether the log's last epoch, though not ended, is what was left of the resumed one, once more. */
+/* Whether the log's last epoch, though not ended, is what was left of the resumed one, once more.
+ */
 static bool repeats_the_rest(const struct case_line *c, const struct seam *s, size_t epoch)
 {
 	const struct line_epoch *p = &c->tally.epochs.items[epoch];
@@ -176,9 +181,10 @@ static size_t shortened_epochs(const struct case_line *c, size_t k)
 	for (size_t e = s->epoch + 1; e < end; e++) {
 		uint64_t missing, design = dropped_by_design(c, e);
 		bool known = epoch_missing(c, e, &missing);
-		if (!known && e + 1 == c->tally.epochs.count && !repeats_the_rest(c, s, e))
+		if (!known && (e + 1 < c->tally.epochs.count || !repeats_the_rest(c, s, e)))
 			break;
-		if (known && (missing + design < s->behind || missing > s->behind + design))
+		if (known && (missing <= design || missing + design < s->behind ||
+				     missing > s->behind + design))
 			return 0;
 		count++;
 	}
@@ -202,7 +208,8 @@ static bool tell_shortened(struct findings *sink, const struct case_line *c, siz
 		"since %s resumed %s into epoch %lld, %s lack%s %s%s: as many as the resume passed over",
 		data_attempt(sink, c->lineage.ledger, s->to),
 		counted_text(sink, s->behind, "sample"), (long long)label_of(c, s->epoch),
-		count == 1 ? "the next epoch" : findings_text(sink, "the next %zu epochs each", count),
+		count == 1 ? "the next epoch"
+			   : findings_text(sink, "the next %zu epochs each", count),
 		count == 1 ? "s" : "", counted_text(sink, s->behind, "sample"), steps);
 	data_place(f, &c->lineage, first->at, first->rows);
 	f->observed = quantity_count((int64_t)first->distinct);
@@ -267,7 +274,9 @@ static void tell_remainders(struct findings *sink, const struct case_line *c)
 	for (size_t i = 0; i < t->epochs.count; i++) {
 		const struct line_epoch *p = &t->epochs.items[i];
 		uint64_t tail = p->tail_own + p->tail_across, rows = p->at + p->rows - p->tail;
-		if (tail > 0 && tail < rows && !t->replacement) {
+		size_t part = lineage_part_at(&c->lineage, p->tail);
+		if (tail > 0 && tail < rows && !t->replacement &&
+			!data_ranks_overlap(c, part, NULL)) {
 			padded++;
 			most_padded = tail > most_padded ? tail : most_padded;
 		}
@@ -287,8 +296,8 @@ static void tell_remainders(struct findings *sink, const struct case_line *c)
 		f->unit = "samples";
 	}
 	if (dropped > 0) {
-		struct finding *f = finding_add(sink, FINDING_D113,
-			"%s dropped at the end of %s", counted_text(sink, most_dropped, "sample"),
+		struct finding *f = finding_add(sink, FINDING_D113, "%s dropped at the end of %s",
+			counted_text(sink, most_dropped, "sample"),
 			dropped == 1 ? "an epoch"
 				     : findings_text(sink, "each of %zu epochs", dropped));
 		f->observed = quantity_count((int64_t)most_dropped);
@@ -307,7 +316,8 @@ static void run_data_epochs(struct audit_case *c, struct findings *sink, struct 
 
 		if (t->replacement || line->judged.keys_change || t->how == EPOCHS_NONE) {
 			cover_not_checked(cover, "data-epochs", subject, "%s",
-				t->replacement ? "samples are drawn with replacement or from a stream"
+				t->replacement
+					? "samples are drawn with replacement or from a stream"
 				: line->judged.keys_change
 					? "content keys do not come again from epoch to epoch"
 					: "where epochs end is not known");
@@ -376,8 +386,8 @@ static bool declared_unshuffled(const struct ledger *l)
 	return false;
 }
 
-static void tell_identical(struct findings *sink, const struct case_line *c, size_t first,
-	size_t last)
+static void tell_identical(
+	struct findings *sink, const struct case_line *c, size_t first, size_t last)
 {
 	const struct line_epoch *p = &c->tally.epochs.items[first],
 				*q = &c->tally.epochs.items[last];

@@ -6,38 +6,12 @@
 #include "audit/case.h"
 #include "audit/data.h"
 
-#define LOOKED_AT 64u  /* steps whose ranks are compared with each other */
-#define RUN_LEAST 3u   /* samples in a row from which on repeats are no chance */
+#define LOOKED_AT 64u /* steps whose ranks are compared with each other */
+#define RUN_LEAST 3u  /* samples in a row from which on repeats are no chance */
 
 static bool is_excess(uint64_t found, double expected)
 {
 	return found > 0 && (double)found > expected + 5 * sqrt(expected) + (expected > 0 ? 3 : 0);
-}
-
-static const struct ledger_geometry *geometry_of(const struct case_line *c, size_t part)
-{
-	const struct ledger *l = c->lineage.ledger;
-	return &l->geometries
-			.items[l->steps.items[c->lineage.line.items[part].first].geometry];
-}
-
-/* Pairs of samples of a part that share an epoch. */
-static double pairs_of(const struct case_line *c, size_t part)
-{
-	const struct line_part *p = &c->lineage.line.items[part];
-	const struct tally *t = &c->tally;
-	double pairs = 0;
-
-	for (size_t k = tally_epoch_at(t, p->at); k < t->epochs.count; k++) {
-		const struct line_epoch *epoch = &t->epochs.items[k];
-		uint64_t from = epoch->at > p->at ? epoch->at : p->at,
-			 end = epoch->at + epoch->rows;
-		end = end < p->at + p->rows ? end : p->at + p->rows;
-		if (from >= end)
-			break;
-		pairs += (double)(end - from) * (double)(end - from) / 2;
-	}
-	return pairs;
 }
 
 /* Ranks that the log has, beyond those that the launch says read different data. */
@@ -45,7 +19,7 @@ static uint64_t replicas_of(const struct case_line *c, size_t part)
 {
 	const struct ledger_attempt *a =
 		&c->lineage.ledger->attempts.items[c->lineage.line.items[part].attempt];
-	uint64_t ranks = geometry_of(c, part)->ranks;
+	uint64_t ranks = part_geometry(c, part)->ranks;
 
 	return a->dp > 0 && ranks > (uint64_t)a->dp && ranks % (uint64_t)a->dp == 0
 		       ? ranks / (uint64_t)a->dp
@@ -54,10 +28,10 @@ static uint64_t replicas_of(const struct case_line *c, size_t part)
 
 bool data_ranks_overlap(const struct case_line *c, size_t part, double *expected)
 {
-	uint64_t ranks = geometry_of(c, part)->ranks;
-	double chance = ranks > 0 ? c->judged.duplicates * pairs_of(c, part) *
-					    (1 - 1 / (double)ranks)
-				  : 0;
+	uint64_t ranks = part_geometry(c, part)->ranks;
+	double chance =
+		ranks > 0 ? c->judged.duplicates * part_pairs(c, part) * (1 - 1 / (double)ranks)
+			  : 0;
 
 	if (expected)
 		*expected = chance;
@@ -67,12 +41,13 @@ bool data_ranks_overlap(const struct case_line *c, size_t part, double *expected
 
 /* Ranks ---------------------------------------------------------------------------------------- */
 
-/* Into how many different streams the ranks of a part fall, by its first steps; 0: cannot be told. */
+/* Into how many different streams the ranks of a part fall, by its first steps; 0: cannot be told.
+ */
 static size_t different_ranks(const struct case_line *c, size_t part)
 {
 	const struct ledger *l = c->lineage.ledger;
 	const struct line_part *p = &c->lineage.line.items[part];
-	const struct ledger_geometry *g = geometry_of(c, part);
+	const struct ledger_geometry *g = part_geometry(c, part);
 	struct sample_source line = lineage_line(&c->lineage);
 	uint64_t *sums = calloc(g->parts, sizeof *sums);
 	struct sample_buffer *buffer = sample_buffer_new();
@@ -96,8 +71,9 @@ static size_t different_ranks(const struct case_line *c, size_t part)
 	for (uint32_t i = 0; even && i < g->parts; i++) {
 		bool known = false;
 		for (uint32_t k = 0; k < i; k++)
-			known = known || (sums[k] == sums[i] && l->parts.items[g->first + k].micro ==
-								l->parts.items[g->first + i].micro);
+			known = known ||
+				(sums[k] == sums[i] && l->parts.items[g->first + k].micro ==
+							       l->parts.items[g->first + i].micro);
 		different += !known;
 	}
 	/* Micro-batches of one rank are different as a rule; only ranks are counted. */
@@ -108,22 +84,23 @@ static size_t different_ranks(const struct case_line *c, size_t part)
 	return even ? different : 0;
 }
 
-static void tell_overlap(struct findings *sink, const struct case_line *c, size_t part,
-	double expected)
+static void tell_overlap(
+	struct findings *sink, const struct case_line *c, size_t part, double expected)
 {
 	const struct lineage *g = &c->lineage;
 	const struct line_part *p = &g->line.items[part];
 	const struct part_tally *n = &c->tally.parts.items[part];
-	uint64_t ranks = geometry_of(c, part)->ranks, missing;
+	uint64_t ranks = part_geometry(c, part)->ranks, missing;
 	size_t different = different_ranks(c, part), epoch = tally_epoch_at(&c->tally, p->at);
 	const struct line_epoch *of = &c->tally.epochs.items[epoch];
 	bool identical = different == 1;
-	const char *who = identical	? "all ranks read the same samples"
-			  : different > 0 && different < ranks
-				  ? findings_text(sink, "%llu ranks read only %zu different streams",
-					    (unsigned long long)ranks, different)
-				  : findings_text(sink, "%s are consumed by two ranks",
-					    counted_text(sink, n->in_ranks, "sample"));
+	const char *who =
+		identical ? "all ranks read the same samples"
+		: different > 0 && different < ranks
+			? findings_text(sink, "%llu ranks read only %zu different streams",
+				  (unsigned long long)ranks, different)
+			: findings_text(sink, "%s are consumed by two ranks",
+				  counted_text(sink, n->in_ranks, "sample"));
 	const char *covers = "";
 
 	if (of->at >= p->at && epoch_missing(c, epoch, &missing)) {
@@ -135,8 +112,8 @@ static void tell_overlap(struct findings *sink, const struct case_line *c, size_
 			data_percent(sink, (double)of->distinct, size));
 		if (!identical)
 			covers = findings_text(sink,
-				"%s, and %s is what %llu ranks that shuffle for themselves cover", covers,
-				data_percent(sink, 1 - pow(1 - 1 / w, w), 1),
+				"%s, and %s is what %llu ranks that shuffle for themselves cover",
+				covers, data_percent(sink, 1 - pow(1 - 1 / w, w), 1),
 				(unsigned long long)ranks);
 	}
 	struct finding *f = finding_add(sink, FINDING_D105, "%s%s: %s%s", c->what,
@@ -146,7 +123,7 @@ static void tell_overlap(struct findings *sink, const struct case_line *c, size_
 	f->expected = quantity_count(llround(expected));
 	f->unit = "samples of another rank";
 	bool since = part > 0 && !data_ranks_overlap(c, part - 1, NULL) &&
-		     geometry_of(c, part - 1)->ranks > 1;
+		     part_geometry(c, part - 1)->ranks > 1;
 	f->cause = since && different > 0 && different < ranks
 			   ? "one rank's position or state was restored on all ranks"
 		   : since     ? "since this resume the ranks do not share one order"
@@ -236,11 +213,12 @@ static void tell_repeats(struct findings *sink, const struct case_line *c, size_
 	const struct line_part *p = &g->line.items[part];
 	const struct part_tally *n = &c->tally.parts.items[part];
 	const struct ledger_attempt *a = &g->ledger->attempts.items[p->attempt];
-	const struct ledger_geometry *geometry = geometry_of(c, part);
+	const struct ledger_geometry *geometry = part_geometry(c, part);
 	uint64_t factor = even_factor(c, part), again = n->in_step + n->in_rank + n->in_workers;
 	double batch = geometry->ranks > 0 ? (double)geometry->samples / geometry->ranks : 0;
 	double chance = c->judged.duplicates * (double)p->rows * batch / 2;
-	bool content = g->ledger->spaces.count == 1 && g->ledger->spaces.items[0].kind == KEY_CONTENT;
+	bool content =
+		g->ledger->spaces.count == 1 && g->ledger->spaces.items[0].kind == KEY_CONTENT;
 	const char *attempt = data_attempt(sink, g->ledger, p->attempt);
 
 	if (n->in_workers > 0 && is_excess(n->in_workers, chance * 2)) {
@@ -269,21 +247,24 @@ static void tell_repeats(struct findings *sink, const struct case_line *c, size_
 		f->observed = quantity_count((int64_t)(factor > 1 ? again : n->in_step));
 		f->expected = quantity_count(llround(chance));
 		f->unit = "repeated samples";
-		f->cause = workers ? "as many times as there are loader workers: each reads all of the data"
-				   : NULL;
-		f->meaning = factor > 1 && !workers
-				     ? "where that is meant (groups of one prompt), the log can declare it as \"repeat\""
-				     : NULL;
+		f->cause =
+			workers ? "as many times as there are loader workers: each reads all of the data"
+				: NULL;
+		f->meaning =
+			factor > 1 && !workers
+				? "where that is meant (groups of one prompt), the log can declare it as \"repeat\""
+				: NULL;
 		return;
 	}
 	struct stretch s = longest_stretch(c, part);
 	if (s.rows < RUN_LEAST || s.rows < geometry->samples || n->in_rank == 0)
 		return;
-	struct finding *f = finding_add(sink, FINDING_D102,
-		"%s%s: %s repeat %s in order, without a resume: %s", c->what, attempt,
-		data_steps_of_line(sink, g, s.at, s.rows),
-		data_steps_of_line(sink, g, s.before, s.rows < s.at - s.before ? s.rows : s.at - s.before),
-		counted_text(sink, s.rows, "sample"));
+	struct finding *f =
+		finding_add(sink, FINDING_D102, "%s%s: %s repeat %s in order, without a resume: %s",
+			c->what, attempt, data_steps_of_line(sink, g, s.at, s.rows),
+			data_steps_of_line(sink, g, s.before,
+				s.rows < s.at - s.before ? s.rows : s.at - s.before),
+			counted_text(sink, s.rows, "sample"));
 	data_place(f, g, s.at, s.rows);
 	f->observed = quantity_count((int64_t)s.rows);
 	f->expected = quantity_count(0);
@@ -294,8 +275,7 @@ static void run_data_repeats(struct audit_case *c, struct findings *sink, struct
 {
 	for (size_t i = 0; i < c->line_count; i++) {
 		const struct case_line *line = &c->lines[i];
-		const char *subject =
-			findings_text(sink, "repeats inside %sattempts", line->what);
+		const char *subject = findings_text(sink, "repeats inside %sattempts", line->what);
 		uint64_t parts = line->lineage.line.count;
 
 		if (line->judged.keys_change) {

@@ -19,19 +19,55 @@ bool seam_fresh_declared(const struct ledger_attempt *a)
 	return a->intent.seed || a->intent.order;
 }
 
+bool attempt_ended_well(const struct ledger_attempt *a)
+{
+	static const char *const words[] = {
+		"finish", "complete", "done", "success", "exit 0", "normal", "ok", "max_steps"};
+
+	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+		if (slice_find(slice_of(a->end), slice_of(words[i])) != SIZE_MAX)
+			return true;
+	return false;
+}
+
 /* What the data itself does --------------------------------------------------------------------
  */
 
+/* Pairs of samples of a part of the line that share an epoch. */
+double part_pairs(const struct case_line *c, size_t part)
+{
+	const struct line_part *p = &c->lineage.line.items[part];
+	const struct tally *t = &c->tally;
+	double pairs = 0;
+
+	for (size_t k = tally_epoch_at(t, p->at); k < t->epochs.count; k++) {
+		const struct line_epoch *epoch = &t->epochs.items[k];
+		uint64_t from = epoch->at > p->at ? epoch->at : p->at;
+		uint64_t end = epoch->at + epoch->rows < p->at + p->rows ? epoch->at + epoch->rows
+									 : p->at + p->rows;
+		if (from >= end)
+			break;
+		pairs += (double)(end - from) * (double)(end - from) / 2;
+	}
+	return pairs;
+}
+
+const struct ledger_geometry *part_geometry(const struct case_line *c, size_t part)
+{
+	const struct ledger *l = c->lineage.ledger;
+	return &l->geometries.items[l->steps.items[c->lineage.line.items[part].first].geometry];
+}
+
 /*
- * How likely two samples of an epoch are the same one, from repeats inside the ranks of one
- * attempt. A replay inside an attempt would look like it; repeats in a row are no chance and are
- * taken out.
+ * How likely two samples of an epoch are the same one, inside a rank and between ranks, from
+ * repeats inside attempts. A replay inside an attempt would look like it; repeats in a row are no
+ * chance and are taken out.
  */
-static double duplicate_rate(const struct case_line *c)
+static void find_duplicates(struct case_line *c)
 {
 	const struct lineage *g = &c->lineage;
 	const struct tally *t = &c->tally;
-	double pairs = 0, again = 0, in_row = 0, kept = 0;
+	double pairs = 0, cross_pairs = 0, again = 0, cross = 0, in_row = 0, kept = 0;
 
 	for (size_t i = 0; i < t->repeats.count; i++) {
 		const struct repeat *r = &t->repeats.items[i];
@@ -40,28 +76,32 @@ static double duplicate_rate(const struct case_line *c)
 			continue;
 		kept++;
 		in_row += i > 0 && r->at - t->repeats.items[i - 1].at ==
-					    r->before - t->repeats.items[i - 1].before;
+					   r->before - t->repeats.items[i - 1].before;
 	}
 	for (size_t i = 0; i < g->line.count; i++) {
-		const struct line_part *p = &g->line.items[i];
-		const struct ledger_step *s = &g->ledger->steps.items[p->first];
-		double ranks = g->ledger->geometries.items[s->geometry].ranks;
+		double ranks = part_geometry(c, i)->ranks, here = part_pairs(c, i);
 		again += (double)t->parts.items[i].in_rank;
-		for (size_t k = tally_epoch_at(t, p->at); k < t->epochs.count; k++) {
-			const struct line_epoch *epoch = &t->epochs.items[k];
-			uint64_t from = epoch->at > p->at ? epoch->at : p->at;
-			uint64_t end = epoch->at + epoch->rows < p->at + p->rows
-					       ? epoch->at + epoch->rows
-					       : p->at + p->rows;
-			if (from >= end)
-				break;
-			double n = (double)(end - from);
-			pairs += n * n / 2 / (ranks > 0 ? ranks : 1);
-		}
+		cross += (double)t->parts.items[i].in_ranks;
+		pairs += ranks > 0 ? here / ranks : here;
+		cross_pairs += ranks > 1 ? here * (1 - 1 / ranks) : 0;
 	}
 	if (kept > 0 && in_row > 0.5 * kept)
 		again *= 1 - in_row / kept;
-	return pairs > 0 ? again / pairs : 0;
+	c->judged.duplicates = pairs > 0 ? again / pairs : 0;
+	c->judged.cross_duplicates = cross_pairs > 0 ? cross / cross_pairs : 0;
+}
+
+/* How many samples after a seam chance lets come again, at the rates of the attempts themselves. */
+static double expected_repeats(const struct case_line *c, const struct seam *s)
+{
+	double pairs = (double)s->behind * (double)s->inside;
+	double ranks = part_geometry(c, s->part)->ranks;
+	double most = (double)s->inside;
+
+	if (ranks < 1)
+		return 0;
+	pairs *= c->judged.duplicates / ranks + c->judged.cross_duplicates * (1 - 1 / ranks);
+	return pairs < most ? pairs : most;
 }
 
 /* Content keys that are new in every epoch: augmented before they were hashed, say. */
@@ -89,14 +129,14 @@ static uint64_t repeats_of(const struct case_line *c, const struct seam *s)
 	uint64_t end = epoch->at + epoch->rows;
 	bool last = s->at + s->rows >= end;
 
-	if (last && (n > 0 || epoch->tail_across == end - epoch->tail))
+	if (last && epoch->tail_across > c->tally.padding)
 		n += epoch->tail_across;
 	return n;
 }
 
 /* Whether so many repeats are more than the data's own duplicates give. */
-static bool is_excess(const struct case_line *c, const struct seam *s, uint64_t repeated,
-	double expected)
+static bool is_excess(
+	const struct case_line *c, const struct seam *s, uint64_t repeated, double expected)
 {
 	const struct ledger *l = c->lineage.ledger;
 
@@ -121,8 +161,8 @@ struct interval {
 };
 
 /* The ids of some samples of the line as one interval, where they are one. */
-static int interval_of(const struct lineage *g, uint64_t at, uint64_t n, struct interval *x,
-	struct error *e)
+static int interval_of(
+	const struct lineage *g, uint64_t at, uint64_t n, struct interval *x, struct error *e)
 {
 	struct sample_source line = lineage_line(g);
 	struct sample_buffer *buffer = sample_buffer_new();
@@ -148,8 +188,8 @@ static int interval_of(const struct lineage *g, uint64_t at, uint64_t n, struct 
 }
 
 /* Whole steps from a place on, or before it, of at most so many samples. */
-static uint64_t whole_steps(const struct lineage *g, uint64_t at, const struct line_part *p,
-	bool before)
+static uint64_t whole_steps(
+	const struct lineage *g, uint64_t at, const struct line_part *p, bool before)
 {
 	uint64_t n = 0;
 
@@ -205,8 +245,8 @@ static void judge_replay(const struct case_line *c, const struct seam *s, struct
 }
 
 /* The order of an earlier epoch, which was not that of this one before the seam. */
-static bool judge_other_epoch(const struct case_line *c, const struct seam *s,
-	struct seam_judgement *j)
+static bool judge_other_epoch(
+	const struct case_line *c, const struct seam *s, struct seam_judgement *j)
 {
 	if (!align_in_order(&s->before) || s->followed || s->before.votes < 2)
 		return false;
@@ -231,8 +271,8 @@ static void hole_at(const struct seam *s, struct seam_judgement *j, uint64_t lag
 }
 
 /* Sums of steps of both sides until they meet again. */
-static uint32_t window_steps(const struct ledger *l, const struct line_part *p,
-	const struct seam *s)
+static uint32_t window_steps(
+	const struct ledger *l, const struct line_part *p, const struct seam *s)
 {
 	uint64_t a[2] = {0}, b[2] = {0};
 
@@ -250,11 +290,13 @@ static uint32_t window_steps(const struct ledger *l, const struct line_part *p,
 	return 0;
 }
 
-/* The step of the key, counted from the difference on, with the samples of one of ours; -1: none. */
-static int32_t step_in_key(const struct ledger *l, const struct seam *s, const struct ledger_step *x)
+/* The step of the key, counted from the difference on, with the samples of one of ours; -1: none.
+ */
+static int32_t step_in_key(
+	const struct ledger *l, const struct seam *s, const struct ledger_step *x)
 {
-	for (uint32_t k = s->match.same;
-		k < s->key.steps && k - s->match.same < WINDOW_STEPS; k++) {
+	for (uint32_t k = s->match.same; k < s->key.steps && k - s->match.same < WINDOW_STEPS;
+		k++) {
 		const struct ledger_step *y = &l->steps.items[s->key.first + k];
 		if (x->sum[0] == y->sum[0] && x->sum[1] == y->sum[1] && x->n == y->n)
 			return (int32_t)(k - s->match.same);
@@ -263,8 +305,8 @@ static int32_t step_in_key(const struct ledger *l, const struct seam *s, const s
 }
 
 /* The same batches take other turns, or the same samples other batches, within a window. */
-static bool judge_permuted(const struct case_line *c, const struct seam *s,
-	struct seam_judgement *j)
+static bool judge_permuted(
+	const struct case_line *c, const struct seam *s, struct seam_judgement *j)
 {
 	const struct ledger *l = c->lineage.ledger;
 	const struct line_part *p = &c->lineage.line.items[s->part];
@@ -275,7 +317,8 @@ static bool judge_permuted(const struct case_line *c, const struct seam *s,
 	int32_t first = step_in_key(l, s, &l->steps.items[p->first + s->match.same]);
 	uint32_t known = 0, looked = 0;
 	int32_t farthest = 0;
-	for (uint32_t k = s->match.same; k < s->match.steps && looked < WINDOW_STEPS; k++, looked++) {
+	for (uint32_t k = s->match.same; k < s->match.steps && looked < WINDOW_STEPS;
+		k++, looked++) {
 		int32_t at = step_in_key(l, s, &l->steps.items[p->first + k]);
 		int32_t moved = at - (int32_t)(k - s->match.same);
 		known += at >= 0;
@@ -294,8 +337,26 @@ static bool judge_permuted(const struct case_line *c, const struct seam *s,
 	return true;
 }
 
-static int judge_without_repeats(const struct case_line *c, const struct seam *s,
-	struct seam_judgement *j, struct error *e)
+/*
+ * New samples of the epoch, and none of the answer key's to the end of the epoch or of the run: the
+ * key's were passed over.
+ */
+static void judge_passed_over(
+	const struct case_line *c, const struct seam *s, struct seam_judgement *j)
+{
+	const struct line_epoch *epoch = &c->tally.epochs.items[s->epoch];
+	const struct ledger_attempt *a = &c->lineage.ledger->attempts.items[s->to];
+
+	if (s->ahead.heads > 0 || s->again.heads > 0 || s->head < s->inside || c->tally.size == 0 ||
+		!(epoch->ended || attempt_ended_well(a)) || c->tally.size < epoch->distinct)
+		return;
+	uint64_t missing = c->tally.size - epoch->distinct;
+	if (missing >= s->key.rows)
+		hole_at(s, j, missing);
+}
+
+static int judge_without_repeats(
+	const struct case_line *c, const struct seam *s, struct seam_judgement *j, struct error *e)
 {
 	bool known = false;
 	int64_t lag = 0;
@@ -329,6 +390,8 @@ static int judge_without_repeats(const struct case_line *c, const struct seam *s
 	}
 	j->outcome = s->key.origin != KEY_NONE && s->match.differs ? SEAM_DIFFERS : SEAM_SOUND;
 	j->run = s->inside;
+	if (j->outcome == SEAM_DIFFERS)
+		judge_passed_over(c, s, j);
 	return RP_OK;
 }
 
@@ -411,14 +474,14 @@ static void judge_skip(const struct case_line *c, const struct seam *s, struct s
 		j->outcome = SEAM_SKIP_WRONG;
 }
 
-static int judge_seam(const struct case_line *c, const struct seam *s, struct seam_judgement *j,
-	struct error *e)
+static int judge_seam(
+	const struct case_line *c, const struct seam *s, struct seam_judgement *j, struct error *e)
 {
 	const struct ledger *l = c->lineage.ledger;
 	const struct ledger_attempt *a = &l->attempts.items[s->to];
 
 	j->fresh_declared = seam_fresh_declared(a);
-	j->expected = c->judged.duplicates * (double)s->behind * (double)s->inside;
+	j->expected = expected_repeats(c, s);
 	j->repeated = repeats_of(c, s);
 	if (c->judged.keys_change) {
 		j->outcome = SEAM_UNKNOWABLE;
@@ -496,7 +559,7 @@ int case_line_open(struct case_line *c, const struct ledger *l, enum attempt_kin
 		status = align_seams(&c->alignments, &c->lineage, &c->tally, threads, e);
 	if (status < 0)
 		return status;
-	c->judged.duplicates = duplicate_rate(c);
+	find_duplicates(c);
 	c->judged.keys_change = keys_change(c);
 	for (size_t i = 0; i < c->alignments.seams.count && status == RP_OK; i++) {
 		struct seam_judgement *j = array_push(&c->judged.list, SIZE_MAX / sizeof *j);

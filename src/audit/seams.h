@@ -52,8 +52,9 @@ struct seam_judgement {
 
 struct seam_judgements {
 	ARRAY(struct seam_judgement) list; /* as alignments.seams */
-	double duplicates; /* chance that two samples of an epoch are the same one */
-	bool keys_change;  /* content keys that do not come again where epochs do */
+	/* Chance that two samples of an epoch are the same one, inside a rank and between ranks. */
+	double duplicates, cross_duplicates;
+	bool keys_change; /* content keys that do not come again where epochs do */
 };
 
 /* A line of one kind of attempt with all that was worked out of it. */
@@ -74,6 +75,15 @@ void case_line_close(struct case_line *c);
 
 /* Whether the attempt declares that its order is a new one. */
 bool seam_fresh_declared(const struct ledger_attempt *a);
+
+/* Whether the log says of an attempt that it ended as it should. */
+bool attempt_ended_well(const struct ledger_attempt *a);
+
+/* Pairs of samples of a part of the line that share an epoch. */
+double part_pairs(const struct case_line *c, size_t part);
+
+/* How a part's first step was shared out. */
+const struct ledger_geometry *part_geometry(const struct case_line *c, size_t part);
 
 /* Samples that an epoch lacks, where its size is known; false where it is not. */
 bool epoch_missing(const struct case_line *c, size_t epoch, uint64_t *missing);

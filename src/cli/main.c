@@ -7,6 +7,7 @@
  * base/       what every other file stands on
  *   slice, strbuf, array, arena   text and memory, each with a cap from birth
  *   names, lookup                 sets of names; rows of tables by hash
+ *   team                          threads that do the same to a member each
  *   size, cursor, source          arithmetic on sizes, bytes in hand, bytes in a file
  *   error                         "we could not look"
  *   ini, replace, deadline        a strict INI reader; writing a whole file or none; when to stop
@@ -32,7 +33,8 @@
  *   listing                       names, sizes and times below a path
  *   state, facts.def              files, facts, streams, optimizers, tensors
  *   run_file, run_keys.def        what the user tells of the run
- *   relate, bytes                 streams of two states; the one pass over all bytes
+ *   relate                        streams and tensors of two states
+ *   bytes, statistics, gather     the one pass over all bytes; values; elements that lie apart
  *   moments                       what Adam's moments must obey, element by element
  * profile/    frameworks
  *   profile, profiles.def         the table of them, and reading a checkpoint
@@ -43,19 +45,21 @@
  * ledger/     the sample log as tables
  *   ledger, build                 attempts, steps, shares, filled line by line
  *   store, strand, arrange        the samples' columns; where each line's lie; bringing all into order
+ *   lineage, tally, align         which attempt continues which; what the line covers; what resumes repeat
  *   read, readers.def             files and folders into one ledger; which launch a line belongs to
  *   read_jsonl, step_line, said   JSON lines: those of steps, in one pass; all others
  *   read_csv, read_journal        rows of samples; what the recorder writes
  *   lines, scan                   lines of a file; parts of a JSON line
  *   doubts                        what is odd in a ledger as a record
  * audit/      the rules: audit, case, rules.def, rule_integrity, rule_position, rule_rng, rule_training,
- *             rule_optimizer, rule_values, rule_run;
+ *             rule_optimizer, rule_values, rule_replicas, rule_run; about sample logs: seams, rule_data,
+ *             rule_data_epochs, rule_data_ranks, rule_data_attempts;
  *             defects, defects.def, defect_conditions, rule_defects: what frameworks get wrong, and in
  *             which versions; environment: the versions that will resume;
  *             policy, policies.def: what a gate asks for; verdict: one word, its evidence, an exit status
  * report/     answers: report (the data), render_text, render_json, render_gate, page, json_writer, explain
- * api/        the commands as functions that fill a report: verify, compare, show, init; subject, choose,
- *             conclude, overview, run
+ * api/        the commands as functions that fill a report: verify, compare, show, init, runs (audit); subject,
+ *             choose, conclude, overview, run
  * cli/        this folder
  *   main                          streams, signals, dispatch
  *   options, commands.def         the tables of options and commands, parsing, help

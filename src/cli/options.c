@@ -55,6 +55,7 @@ const struct command commands[COMMAND_COUNT] = {
 #define OF(command) (1u << COMMAND_##command)
 #define OF_ALL ((1u << COMMAND_COUNT) - 1)
 #define OF_CHOOSING (OF(verify) | OF(gate))
+#define OF_LOGS (OF(audit))
 #define OF_TAKING (OF(verify) | OF(gate) | OF(snapshot) | OF(init))
 #define OF_JUDGING (OF(verify) | OF(compare) | OF(snapshot))
 #define OF_READING (OF_ALL & ~OF(explain))
@@ -166,6 +167,36 @@ static bool take_print_path(struct options *o, const char *value)
 	return o->print_path = true;
 }
 
+/* ATTEMPT:STEP */
+static bool take_resume(struct options *o, const char *value)
+{
+	const char *colon = strchr(value, ':');
+	struct lineage_told told;
+
+	if (!colon || o->told_count == TOLD_MAX ||
+		!text_parse_i64((struct slice){value, (size_t)(colon - value)}, 0, INT64_MAX,
+			&told.attempt) ||
+		!text_parse_i64(slice_of(colon + 1), 0, INT64_MAX, &told.step))
+		return false;
+	o->told[o->told_count++] = told;
+	return true;
+}
+
+static bool take_max_memory(struct options *o, const char *value)
+{
+	static const char suffixes[] = "KMGT";
+	size_t n = strlen(value);
+	const char *suffix = n > 1 ? strchr(suffixes, value[n - 1]) : NULL;
+	unsigned shift = suffix ? 10 * (unsigned)(suffix - suffixes + 1) : 0;
+	uint64_t bytes;
+
+	if (!text_parse_u64((struct slice){value, n - (suffix != NULL)}, UINT64_MAX >> shift, &bytes) ||
+		bytes == 0)
+		return false;
+	o->verify.limits.memory = bytes << shift;
+	return true;
+}
+
 static bool take_defects(struct options *o, const char *value)
 {
 	(void)value;
@@ -233,9 +264,15 @@ const struct option_row option_rows[] = {
 		"seconds, up to a year"},
 	{"output", 'o', false, "FILE", OF(snapshot) | OF(init),
 		"the file to write, all of it or nothing", take_output, "a file"},
-	{"threads", 'j', false, "N", OF_JUDGING | OF(gate),
+	{"threads", 'j', false, "N", OF_JUDGING | OF(gate) | OF_LOGS,
 		"reading threads (one per core); never changes the output", take_threads,
 		"a number from 1 to 1024"},
+	{"resume", 0, true, "ATTEMPT:STEP", OF_LOGS,
+		"ATTEMPT resumed from the checkpoint of STEP, where the log does not say it",
+		take_resume, "ATTEMPT:STEP, two whole numbers, at most 64 times"},
+	{"max-memory", 0, false, "BYTES", OF_LOGS,
+		"memory to use (1G); less takes longer and finds the same", take_max_memory,
+		"bytes, such as 500M or 2G"},
 	{"env", 0, false, "PREFIX", OF_CHOOSING,
 		"the Python environment that will resume ($VIRTUAL_ENV, $CONDA_PREFIX)", take_env,
 		"a folder"},

@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "api/verify.h"
+#include "api/runs.h"
 #include "base/strbuf.h"
 
 #define WITH_MAX 64 /* versions that a command line names */
@@ -30,6 +30,8 @@ extern const struct command commands[COMMAND_COUNT];
 #include "cli/commands.def"
 #undef COMMAND
 
+#define TOLD_MAX 64u
+
 enum when {
 	WHEN_AUTO,
 	WHEN_ALWAYS,
@@ -43,6 +45,8 @@ struct options {
 	struct verify_options verify; /* limits, against, step, quick, threads, settle */
 	const char *with[WITH_MAX];   /* what verify.with points to */
 	const char *policy, *report;  /* of gate: as typed, or NULL */
+	struct lineage_told told[TOLD_MAX]; /* of audit: --resume */
+	size_t told_count;
 	const char *output;           /* of init and snapshot: likewise */
 	bool print_path, force;
 	bool defects; /* of explain: list the known defects */

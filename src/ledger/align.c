@@ -16,8 +16,8 @@
 
 /* Answer keys ---------------------------------------------------------------------------------- */
 
-static struct answer_key key_of(const struct ledger *l, enum key_origin origin, uint32_t attempt,
-	uint32_t first)
+static struct answer_key key_of(
+	const struct ledger *l, enum key_origin origin, uint32_t attempt, uint32_t first)
 {
 	const struct ledger_attempt *a = &l->attempts.items[attempt];
 	struct answer_key k = {.origin = KEY_NONE};
@@ -43,8 +43,7 @@ static struct answer_key find_key(const struct lineage *g, const struct seam *s)
 
 	if (parent == LEDGER_NONE || step == LEDGER_NO_STEP)
 		return best;
-	best = key_of(l, KEY_TAIL, parent,
-		ledger_step_after(l, &l->attempts.items[parent], step));
+	best = key_of(l, KEY_TAIL, parent, ledger_step_after(l, &l->attempts.items[parent], step));
 	for (uint32_t i = parent + 1; i < s->to && best.origin == KEY_NONE; i++) {
 		const struct lineage_attempt *n = &g->attempts.items[i];
 		if (n->member && n->parent == parent && n->from_step == step)
@@ -200,7 +199,7 @@ static int take_heads(struct search *s, struct error *e)
 	s->heads.count = 0;
 	for (size_t k = 0; k < s->a->seams.count && status == RP_OK; k++) {
 		struct seam *m = &s->a->seams.items[k];
-		m->head = m->rows < s->most ? m->rows : s->most;
+		m->head = m->inside < s->most ? m->inside : s->most;
 		for (uint64_t i = 0; i < m->head && status == RP_OK; i += b.n) {
 			status = line.read(&line, m->at + i, (size_t)(m->head - i), buffer, &b, e);
 			for (size_t j = 0; j < b.n && status == RP_OK; j++) {
@@ -231,8 +230,8 @@ static int index_heads(struct search *s, struct error *e)
 	s->index = calloc(slots, sizeof *s->index);
 	s->mask = slots - 1;
 	if (!s->index)
-		return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET,
-			"no memory for the samples after seams");
+		return fail(
+			e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for the samples after seams");
 	for (size_t i = 0; i < s->heads.count; i++) {
 		if (i > 0 && s->heads.items[i].mark == s->heads.items[i - 1].mark)
 			continue;
@@ -278,8 +277,8 @@ static void search_rows(struct searcher *w, const struct sample_source *of, uint
 	struct sample_block b;
 
 	for (uint64_t at = 0; at < rows && w->status >= 0 && !w->full; at += b.n) {
-		w->status = of->read(of, first + at, rows - at < BLOCK ? (size_t)(rows - at) : BLOCK,
-			w->buffer, &b, &w->error);
+		w->status = of->read(of, first + at,
+			rows - at < BLOCK ? (size_t)(rows - at) : BLOCK, w->buffer, &b, &w->error);
 		if (w->status < 0)
 			return;
 		for (size_t i = 0; i < b.n; i++)
@@ -309,8 +308,8 @@ static void search_share(void *member)
 }
 
 /* All hits, sorted; false where there are too many. */
-static int find_hits(struct search *s, struct hit **hits, size_t *count, bool *full,
-	struct error *e)
+static int find_hits(
+	struct search *s, struct hit **hits, size_t *count, bool *full, struct error *e)
 {
 	struct searcher *team = calloc(s->threads, sizeof *team);
 	int status = RP_OK;
@@ -321,10 +320,8 @@ static int find_hits(struct search *s, struct hit **hits, size_t *count, bool *f
 	if (!team)
 		return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for threads");
 	for (unsigned i = 0; i < s->threads; i++) {
-		team[i] = (struct searcher){.s = s,
-			.number = i,
-			.error = ERROR_INIT,
-			.buffer = sample_buffer_new()};
+		team[i] = (struct searcher){
+			.s = s, .number = i, .error = ERROR_INIT, .buffer = sample_buffer_new()};
 		if (!team[i].buffer)
 			status = fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory to read");
 	}
@@ -342,8 +339,8 @@ static int find_hits(struct search *s, struct hit **hits, size_t *count, bool *f
 	if (status == RP_OK && !*full && *count > 0) {
 		struct hit *all = malloc(size_mul(*count, sizeof *all));
 		if (!all)
-			status = fail(e, RP_E_MEMORY, ERROR_NO_OFFSET,
-				"no memory for places of samples");
+			status = fail(
+				e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for places of samples");
 		size_t n = 0;
 		for (unsigned i = 0; i < s->threads && all; i++) {
 			if (team[i].hits.count > 0)
@@ -418,19 +415,19 @@ struct ranks {
 	uint64_t *steps_before; /* of each part of the line */
 };
 
-/* Where a sample is in what its rank reads: `place` counts samples of that rank as if all steps were
- * like its own. */
+/* Where a sample is in what its rank reads: `place` counts samples of that rank as if all steps
+ * were like its own. */
 struct rank_place {
 	uint32_t dp, n; /* rank, and its samples in the step */
 	uint32_t ranks;
 	int64_t place;
 };
 
-static struct rank_place rank_place_of(const struct ranks *r, struct sample_place p, int64_t ordinal)
+static struct rank_place rank_place_of(
+	const struct ranks *r, struct sample_place p, int64_t ordinal)
 {
 	const struct ledger *l = r->g->ledger;
-	const struct ledger_geometry *g =
-		&l->geometries.items[l->steps.items[p.step].geometry];
+	const struct ledger_geometry *g = &l->geometries.items[l->steps.items[p.step].geometry];
 	struct rank_place x = {.dp = p.of->dp, .ranks = g->ranks};
 	uint32_t before = 0;
 
@@ -457,11 +454,9 @@ static struct rank_place place_on_line(const struct ranks *r, uint64_t at)
 
 static struct rank_place place_in_key(const struct ranks *r, const struct seam *m, uint64_t at)
 {
-	struct sample_place s =
-		place_in(&r->places, m->key.row + at, m->key.first, m->key.steps);
+	struct sample_place s = place_in(&r->places, m->key.row + at, m->key.first, m->key.steps);
 
-	return rank_place_of(
-		r, s, (int64_t)(r->steps_before[m->part] + (s.step - m->key.first)));
+	return rank_place_of(r, s, (int64_t)(r->steps_before[m->part] + (s.step - m->key.first)));
 }
 
 /* Votes within ranks, in samples of all ranks. */
@@ -471,7 +466,8 @@ static size_t rank_votes(const struct ranks *r, const struct seam *m, const stru
 	size_t n = 0;
 
 	for (size_t k = 0; k < count; k++) {
-		if (class_of(m, &hits[k]) != class)
+		if (class_of(m, &hits[k]) != class ||
+			(class == HIT_AGAIN && hits[k].i >= m->padded))
 			continue;
 		struct rank_place own = place_on_line(r, m->at + hits[k].i);
 		struct rank_place other = class == HIT_AHEAD
@@ -492,7 +488,8 @@ static void align_class(const struct ranks *r, const struct seam *m, const struc
 
 	*out = (struct alignment){0};
 	for (size_t k = 0; k < count; k++) {
-		if (class_of(m, &hits[k]) != class)
+		if (class_of(m, &hits[k]) != class ||
+			(class == HIT_AGAIN && hits[k].i >= m->padded))
 			continue;
 		out->heads += hits[k].i != last;
 		last = hits[k].i;
@@ -537,8 +534,8 @@ static int side_fill(struct side *s, uint64_t want, struct error *e)
 {
 	if (s->used < s->block.n)
 		return RP_OK;
-	int status = s->of->read(s->of, s->next, want < BLOCK ? (size_t)want : BLOCK, s->buffer,
-		&s->block, e);
+	int status = s->of->read(
+		s->of, s->next, want < BLOCK ? (size_t)want : BLOCK, s->buffer, &s->block, e);
 	s->used = 0;
 	s->next += s->block.n;
 	return status;
@@ -602,6 +599,27 @@ static int verify(struct alignments *a, struct seam *m, struct alignment *x, enu
 	return RP_OK;
 }
 
+/* The sum of whole steps of the line; false where the stretch is not made of some. */
+static bool sum_of_steps(const struct lineage *g, uint64_t at, uint64_t rows, uint64_t sum[2])
+{
+	const struct ledger_step *steps = g->ledger->steps.items;
+
+	sum[0] = sum[1] = 0;
+	for (size_t k = lineage_part_at(g, at); rows > 0 && k < g->line.count; k++) {
+		const struct line_part *p = &g->line.items[k];
+		for (uint32_t i = ledger_step_of_row(g->ledger, line_row(p, at)) - p->first;
+			rows > 0 && i < p->steps; i++) {
+			const struct ledger_step *s = &steps[p->first + i];
+			if (line_row(p, at) != s->row || s->n > rows)
+				return false;
+			add_sum(sum, s->sum);
+			at += s->n;
+			rows -= s->n;
+		}
+	}
+	return rows == 0;
+}
+
 /* Whether the epoch had the order of that earlier one before the seam too, place by place. */
 static int check_followed(struct alignments *a, struct seam *m, struct error *e)
 {
@@ -617,11 +635,16 @@ static int check_followed(struct alignments *a, struct seam *m, struct error *e)
 	m->lag = m->before.offset + (int64_t)distance;
 	if (most == 0 || m->behind > earlier->rows)
 		return RP_OK;
-	int64_t run = align_run(&line, m->at - most, &line, m->at - most - distance, most,
-		a->lineage->ledger, e);
+	int64_t run = align_run(
+		&line, m->at - most, &line, m->at - most - distance, most, a->lineage->ledger, e);
 	if (run < 0)
 		return (int)run;
 	m->followed = (uint64_t)run == most;
+	/* Placed on other ranks the samples are the same. */
+	uint64_t own[2], other[2];
+	if (!m->followed && sum_of_steps(a->lineage, m->at - m->behind, m->behind, own) &&
+		sum_of_steps(a->lineage, earlier->at, m->behind, other))
+		m->followed = own[0] == other[0] && own[1] == other[1];
 	return RP_OK;
 }
 
@@ -649,8 +672,8 @@ static int ranks_init(struct ranks *r, const struct lineage *g, struct error *e)
 {
 	uint64_t steps = 0;
 
-	*r = (struct ranks){.g = g,
-		.steps_before = calloc(g->line.count + 1, sizeof *r->steps_before)};
+	*r = (struct ranks){
+		.g = g, .steps_before = calloc(g->line.count + 1, sizeof *r->steps_before)};
 	if (!r->steps_before)
 		return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for the line's parts");
 	for (size_t i = 0; i < g->line.count; i++) {
@@ -681,6 +704,11 @@ static void find_seams(struct alignments *a)
 		m->behind = m->at - epoch->at;
 		uint64_t end = epoch->at + epoch->rows;
 		m->inside = end - m->at < m->rows ? end - m->at : m->rows;
+		/* More repeats than fill a step are a replay that reaches the epoch's end. */
+		m->padded = epoch->tail_across > 0 && epoch->tail_across <= t->padding &&
+					    epoch->tail > m->at
+				    ? epoch->tail - m->at
+				    : UINT64_MAX;
 		m->key = find_key(g, m);
 		if (m->key.origin != KEY_NONE)
 			m->match = align_match(g->ledger, p->first, p->steps, &m->key);
@@ -724,8 +752,8 @@ int align_seams(struct alignments *a, const struct lineage *g, const struct tall
 		while (at < count && hits[at].seam == k)
 			at++;
 		if (at > first)
-			status = align_seam(a, &ranks, &a->seams.items[k], hits + first,
-				at - first, e);
+			status = align_seam(
+				a, &ranks, &a->seams.items[k], hits + first, at - first, e);
 	}
 	place_index_release(&ranks.places);
 	free(ranks.steps_before);

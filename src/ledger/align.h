@@ -30,30 +30,30 @@ struct answer_key {
 
 /* A stretch held against an answer key from their first steps on. */
 struct key_match {
-	uint32_t steps;      /* that could be compared */
-	uint32_t equal;      /* of the first ones, equal sample by sample, each on its rank */
-	uint32_t same;       /* of the first ones, with the same samples */
-	uint64_t samples;    /* in the equal or same ones */
-	bool by_samples;     /* the batch differs: sums were compared at common numbers of samples */
-	bool differs;        /* a difference was found, and it is in: */
-	int64_t step;        /* the step of the attempt that differs first */
-	uint32_t at;         /* its row in ledger.steps */
-	uint32_t key_at;     /* the row of the key's */
+	uint32_t steps;   /* that could be compared */
+	uint32_t equal;   /* of the first ones, equal sample by sample, each on its rank */
+	uint32_t same;    /* of the first ones, with the same samples */
+	uint64_t samples; /* in the equal or same ones */
+	bool by_samples;  /* the batch differs: sums were compared at common numbers of samples */
+	bool differs;     /* a difference was found, and it is in: */
+	int64_t step;     /* the step of the attempt that differs first */
+	uint32_t at;      /* its row in ledger.steps */
+	uint32_t key_at;  /* the row of the key's */
 };
 
 /* An offset at which samples after the seam occurred elsewhere. */
 struct alignment {
-	uint64_t heads;  /* first samples after the seam with an occurrence of this kind */
-	uint64_t votes;  /* of those, at the offset */
-	int64_t offset;  /* of the occurrence against the sample's own place, in samples of the line;
-			    for an answer key: how many samples of it lie before */
-	uint64_t first;  /* the first of them, counted from the seam */
-	bool by_rank;    /* counted within each rank, as the batches are shifted against the steps */
-	uint64_t run;    /* samples in a row from the first vote on, verified; 0: by rank only */
+	uint64_t heads; /* first samples after the seam with an occurrence of this kind */
+	uint64_t votes; /* of those, at the offset */
+	int64_t offset; /* of the occurrence against the sample's own place, in samples of the line;
+			   for an answer key: how many samples of it lie before */
+	uint64_t first; /* the first of them, counted from the seam */
+	bool by_rank;   /* counted within each rank, as the batches are shifted against the steps */
+	uint64_t run;   /* samples in a row from the first vote on, verified; 0: by rank only */
 };
 
 struct seam {
-	size_t part; /* of lineage.line, never the first */
+	size_t part;       /* of lineage.line, never the first */
 	uint32_t from, to; /* attempts on its two sides */
 	uint64_t at;       /* place on the line */
 	uint64_t rows;     /* samples of the part */
@@ -61,6 +61,9 @@ struct seam {
 	bool opens;        /* that epoch begins at the seam */
 	uint64_t behind;   /* samples that this epoch had consumed at the seam */
 	uint64_t inside;   /* samples of the part in that epoch */
+
+	uint64_t padded; /* from here on, counted from the seam, repeats fill the epoch's last step
+			  */
 
 	struct answer_key key;
 	struct key_match match;
@@ -92,8 +95,8 @@ struct key_match align_match(
 	const struct ledger *l, uint32_t first, uint32_t steps, const struct answer_key *key);
 
 /*
- * How many samples from place `a` on equal those of another source from place `b` on, at most `most`.
- * Negative: the error.
+ * How many samples from place `a` on equal those of another source from place `b` on, at most
+ * `most`. Negative: the error.
  */
 int64_t align_run(const struct sample_source *x, uint64_t a, const struct sample_source *y,
 	uint64_t b, uint64_t most, const struct ledger *l, struct error *e);

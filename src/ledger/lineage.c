@@ -62,7 +62,8 @@ static int cover_tree_init(struct cover_tree *t, size_t attempts, struct error *
 	t->newest = calloc(2 * (attempts + 1), sizeof *t->newest);
 	t->added = calloc(2 * (attempts + 1), sizeof *t->added);
 	if (!t->steps || !t->newest || !t->added)
-		return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for %zu attempts", attempts);
+		return fail(
+			e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for %zu attempts", attempts);
 	return RP_OK;
 }
 
@@ -137,7 +138,8 @@ static uint32_t cover_tree_find(const struct cover_tree *t, int64_t step, uint32
 /* Parents ---------------------------------------------------------------------------------------
  */
 
-static bool member_of(const struct ledger_attempt *a, enum attempt_kind kind, uint32_t tip, size_t i)
+static bool member_of(
+	const struct ledger_attempt *a, enum attempt_kind kind, uint32_t tip, size_t i)
 {
 	return a->kind == kind || i == tip;
 }
@@ -180,8 +182,8 @@ static void find_from_step(struct lineage *g, uint32_t i, const struct lineage_t
 		n->from_step = a->first_step - 1;
 	/* It consumed nothing: as far as is known it went on where the one before ended. */
 	if (a->steps == 0 && before != LEDGER_NONE)
-		n->from_step = last_of(&g->ledger->attempts.items[before],
-			g->attempts.items[before].from_step);
+		n->from_step = last_of(
+			&g->ledger->attempts.items[before], g->attempts.items[before].from_step);
 }
 
 /* Whether one path is the end of the other: "ckpt/6210" of "/data/run/ckpt/6210". */
@@ -202,8 +204,8 @@ static bool same_path(const char *a, const char *b)
 }
 
 /* The newest attempt below `below` that is known to have written such a checkpoint. */
-static uint32_t writer_of(const struct lineage *g, uint32_t below, int64_t step, const char *path,
-	const char *digest)
+static uint32_t writer_of(
+	const struct lineage *g, uint32_t below, int64_t step, const char *path, const char *digest)
 {
 	uint32_t by_digest = LEDGER_NONE, by_path = LEDGER_NONE;
 
@@ -223,7 +225,8 @@ static uint32_t writer_of(const struct lineage *g, uint32_t below, int64_t step,
 static uint32_t ancestor_at(const struct lineage *g, uint32_t i, int64_t step)
 {
 	while (i != LEDGER_NONE && g->attempts.items[i].from_step != LEDGER_NO_STEP &&
-		g->attempts.items[i].from_step >= step && g->attempts.items[i].parent != LEDGER_NONE)
+		g->attempts.items[i].from_step >= step &&
+		g->attempts.items[i].parent != LEDGER_NONE)
 		i = g->attempts.items[i].parent;
 	return i;
 }
@@ -240,7 +243,7 @@ static uint32_t attempt_numbered(const struct ledger *l, int64_t number)
 			high = middle;
 	}
 	return low < l->attempts.count && l->attempts.items[low].number == number ? (uint32_t)low
-										   : LEDGER_NONE;
+										  : LEDGER_NONE;
 }
 
 static void find_parent(struct lineage *g, uint32_t i, uint32_t before, const struct cover_tree *t)
@@ -271,15 +274,16 @@ static void find_parent(struct lineage *g, uint32_t i, uint32_t before, const st
 		n->parent = ancestor_at(g, before, n->from_step);
 	if (n->parent == LEDGER_NONE)
 		return;
-	int64_t last = last_of(&l->attempts.items[n->parent], g->attempts.items[n->parent].from_step);
+	int64_t last =
+		last_of(&l->attempts.items[n->parent], g->attempts.items[n->parent].from_step);
 	if (last != LEDGER_NO_STEP && last < n->from_step)
 		n->gap = n->from_step - last;
 }
 
 /* The line ------------------------------------------------------------------------------------- */
 
-static struct line_part part_of(const struct ledger *l, uint32_t attempt, uint32_t first,
-	uint32_t steps)
+static struct line_part part_of(
+	const struct ledger *l, uint32_t attempt, uint32_t first, uint32_t steps)
 {
 	const struct ledger_step *s = &l->steps.items[first];
 	const struct ledger_step *last = s + (steps - 1);
@@ -321,8 +325,8 @@ static int add_part(struct lineage *g, uint32_t i, bool alive, struct error *e)
 
 	if (steps == 0)
 		return RP_OK;
-	struct line_part *p = alive ? array_push(&g->line, ATTEMPTS_MAX)
-				    : array_push(&g->dead, ATTEMPTS_MAX);
+	struct line_part *p =
+		alive ? array_push(&g->line, ATTEMPTS_MAX) : array_push(&g->dead, ATTEMPTS_MAX);
 	if (!p)
 		return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for the lineage");
 	*p = part_of(g->ledger, i, first, steps);
@@ -364,8 +368,8 @@ static int lay_line(struct lineage *g, struct error *e)
 	return status;
 }
 
-static int check_told(const struct lineage *g, const struct lineage_told *told, size_t count,
-	struct error *e)
+static int check_told(
+	const struct lineage *g, const struct lineage_told *told, size_t count, struct error *e)
 {
 	for (size_t k = 0; k < count; k++) {
 		if (attempt_numbered(g->ledger, told[k].attempt) == LEDGER_NONE)
@@ -505,8 +509,8 @@ uint64_t lineage_consumed(const struct lineage *g, int64_t step, bool *reached)
 	*reached = false;
 	for (size_t i = 0; i < g->line.count; i++) {
 		const struct line_part *p = &g->line.items[i];
-		uint32_t after = ledger_step_after(
-			g->ledger, &g->ledger->attempts.items[p->attempt], step);
+		uint32_t after =
+			ledger_step_after(g->ledger, &g->ledger->attempts.items[p->attempt], step);
 		if (after >= p->first + p->steps) {
 			rows = p->at + p->rows;
 			*reached = *reached || p->last_step == step;

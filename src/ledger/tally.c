@@ -9,22 +9,22 @@
 
 #define EPOCHS_MAX ((size_t)1 << 26)
 #define REPEATS_MAX ((size_t)1 << 26)
-#define ANCHORS 4000000u  /* most keys that are anchors, about */
+#define ANCHORS 4000000u /* most keys that are anchors, about */
 #define BLOCK 8192u
-#define BUCKET 32768u     /* records of a bucket, about: its table stays in the second cache */
+#define BUCKET 32768u /* records of a bucket, about: its table stays in the second cache */
 #define BUCKETS_MAX 2048u
-#define DENSE_PASSES 8u   /* more than that, and a table by id is not worth its gaps */
-#define AT_BITS 40        /* of a place in a record; the count or repeat factor is above it */
+#define DENSE_PASSES 8u /* more than that, and a table by id is not worth its gaps */
+#define AT_BITS 40      /* of a place in a record; the count or repeat factor is above it */
 #define AT_MASK (((uint64_t)1 << AT_BITS) - 1)
 #define COUNT_MAX ((1u << (64 - AT_BITS)) - 1)
-#define AHEAD 16u         /* samples between asking for a table's line and using it */
+#define AHEAD 16u /* samples between asking for a table's line and using it */
 
 /* Places --------------------------------------------------------------------------------------- */
 
 int place_index_init(struct place_index *x, const struct ledger *l, struct error *e)
 {
-	*x = (struct place_index){.ledger = l,
-		.starts = calloc(l->parts.count + 1, sizeof *x->starts)};
+	*x = (struct place_index){
+		.ledger = l, .starts = calloc(l->parts.count + 1, sizeof *x->starts)};
 	if (!x->starts)
 		return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for the parts of steps");
 	for (size_t i = 0; i < l->geometries.count; i++) {
@@ -152,12 +152,36 @@ static int take_logged_epochs(struct tally *t, struct error *e)
 	return status;
 }
 
-static int take_even_epochs(struct tally *t, uint64_t length, struct error *e)
+/* How a sampler ends an epoch whose size is no multiple of the batch. */
+enum epoch_end {
+	END_WRAPS, /* inside a step, which goes on with the next epoch */
+	END_DROPS, /* before the step that would go beyond it */
+	END_PADS,  /* with the step that reaches it */
+	END_COUNT
+};
+
+static int take_even_epochs(struct tally *t, uint64_t length, enum epoch_end how, struct error *e)
 {
+	const struct lineage *g = t->lineage;
 	int status = RP_OK;
 
-	for (uint64_t at = 0; at < t->lineage->rows && status == RP_OK; at += length)
-		status = add_epoch(t, at, -1, e);
+	t->epochs.count = 0;
+	if (how == END_WRAPS) {
+		for (uint64_t at = 0; at < g->rows && status == RP_OK; at += length)
+			status = add_epoch(t, at, -1, e);
+		return status;
+	}
+	status = add_epoch(t, 0, -1, e);
+	for (size_t i = 0; i < g->line.count && status == RP_OK; i++) {
+		const struct line_part *p = &g->line.items[i];
+		for (uint32_t k = 0; k < p->steps && status == RP_OK; k++) {
+			const struct ledger_step *s = &g->ledger->steps.items[p->first + k];
+			uint64_t at = p->at + (s->row - p->row);
+			uint64_t rows = at - t->epochs.items[t->epochs.count - 1].at;
+			if (rows > 0 && (how == END_DROPS ? rows + s->n > length : rows >= length))
+				status = add_epoch(t, at, -1, e);
+		}
+	}
 	return status;
 }
 
@@ -171,6 +195,7 @@ static void settle_epochs(struct tally *t)
 		uint64_t end = i + 1 < t->epochs.count ? t->epochs.items[i + 1].at : g->rows;
 		p->rows = end - p->at;
 		p->ended = i + 1 < t->epochs.count;
+		p->seams = 0;
 		if (p->rows == 0)
 			continue;
 		const struct line_part *part = &g->line.items[lineage_part_at(g, end - 1)];
@@ -521,8 +546,8 @@ static int count_hashed_pass(struct counting *c, struct worker *workers, struct 
 	return run_team(workers, c->threads, count_buckets, e);
 }
 
-static int count_hashed(struct counting *c, struct worker *workers, uint64_t memory,
-	struct error *e)
+static int count_hashed(
+	struct counting *c, struct worker *workers, uint64_t memory, struct error *e)
 {
 	uint64_t rows = c->line.rows, fits = memory / 5 * 4 / sizeof(struct record);
 	int status = RP_OK;
@@ -544,8 +569,8 @@ static int count_hashed(struct counting *c, struct worker *workers, uint64_t mem
 	return status;
 }
 
-static int count_dense_passes(struct counting *c, struct worker *workers, uint64_t ids,
-	uint64_t memory, struct error *e)
+static int count_dense_passes(
+	struct counting *c, struct worker *workers, uint64_t ids, uint64_t memory, struct error *e)
 {
 	uint64_t fits = memory / sizeof *c->last, width = ids < fits ? ids : fits;
 	int status = RP_OK;
@@ -646,8 +671,8 @@ static int count(struct tally *t, const struct place_index *places, uint8_t *fac
 		.factors = factors,
 		.counted = t->repeat > 1,
 		.threads = threads,
-		.anchor_below = g->rows <= ANCHORS ? UINT64_MAX
-						   : UINT64_MAX / (g->rows / ANCHORS + 1)};
+		.anchor_below =
+			g->rows <= ANCHORS ? UINT64_MAX : UINT64_MAX / (g->rows / ANCHORS + 1)};
 	struct worker *workers = calloc(threads, sizeof *workers);
 	int status = RP_OK;
 
@@ -721,8 +746,8 @@ static uint64_t size_said(const struct ledger *l)
 
 /*
  * Nothing says how long an epoch is. Where the samples of a line come round again as a whole, the
- * first one that does begins the second epoch. One that does so at a seam is no proof: a stream that
- * was started again looks the same.
+ * first one that does begins the second epoch. One that does so at a seam is no proof: a stream
+ * that was started again looks the same.
  */
 static uint64_t learned_length(const struct tally *t)
 {
@@ -762,11 +787,158 @@ static int one_epoch(struct tally *t, struct error *e)
 	return status;
 }
 
+/* What counting needs again and again. */
+struct task {
+	struct tally *t;
+	struct place_index places;
+	uint8_t *factors;
+	uint64_t memory;
+	unsigned threads;
+};
+
+static uint64_t largest_step(const struct lineage *g)
+{
+	uint64_t most = 0;
+
+	for (size_t i = 0; i < g->line.count; i++) {
+		uint32_t n = g->ledger->steps.items[g->line.items[i].first].n;
+		most = n > most ? n : most;
+	}
+	return most;
+}
+
+static void find_padding(struct tally *t)
+{
+	const struct lineage *g = t->lineage;
+	uint64_t batch = largest_step(g);
+	bool seen = false;
+
+	t->padding = 0;
+	for (size_t i = 0; i < t->epochs.count; i++) {
+		const struct line_epoch *p = &t->epochs.items[i];
+		if (!p->ended || p->seams > 0 || p->again != p->tail_own + p->tail_across)
+			continue;
+		t->padding = p->again > t->padding ? p->again : t->padding;
+		seen = true;
+	}
+	if (!seen && batch > 0)
+		t->padding = t->size > 0 ? (batch - t->size % batch) % batch : batch - 1;
+}
+
+static int count_task(struct task *k, struct error *e)
+{
+	settle_epochs(k->t);
+	int status = count(k->t, &k->places, k->factors, k->memory, k->threads, e);
+	find_padding(k->t);
+	return status;
+}
+
+/*
+ * How badly epochs of that kind fit: samples that they have twice, or lack beyond what the kind
+ * drops. Repeats in the last step of an epoch that is whole are padding, and weigh just enough to
+ * break ties.
+ */
+static double misfit(const struct tally *t, enum epoch_end how)
+{
+	uint64_t batch = largest_step(t->lineage);
+	double sum = 0, drops = how == END_DROPS && batch > 0 ? (double)(t->size % batch) : 0;
+
+	for (size_t i = 0; i < t->epochs.count; i++) {
+		const struct line_epoch *p = &t->epochs.items[i];
+		double tail = (double)(p->tail_own + p->tail_across);
+		double missing = t->size > p->distinct ? (double)(t->size - p->distinct) : 0;
+		sum += (double)p->again;
+		if (how == END_PADS && missing == 0)
+			sum -= 0.99 * tail;
+		if (p->ended)
+			sum += fabs(missing - drops);
+	}
+	return sum;
+}
+
+/* Whether the log says that epochs end that way: 1, or that they do not: 0; -1: neither. */
+static int drops_said(const struct ledger *l)
+{
+	int said = -1;
+
+	for (size_t i = 0; i < l->attempts.count; i++)
+		said = l->attempts.items[i].drop_last >= 0 ? l->attempts.items[i].drop_last : said;
+	return said;
+}
+
+/* Whether all steps are of one size that goes into an epoch, so that all kinds of end are one. */
+static bool divides(const struct lineage *g, uint64_t length)
+{
+	for (size_t i = 0; i < g->line.count; i++) {
+		const struct line_part *p = &g->line.items[i];
+		for (uint32_t k = 0; k < p->steps; k++) {
+			uint32_t n = g->ledger->steps.items[p->first + k].n;
+			if (n == 0 || length % n != 0)
+				return false;
+		}
+	}
+	return true;
+}
+
+/* The data set's size is known, and how the sampler ends an epoch is tried out. */
+static int count_sized(struct task *k, struct error *e)
+{
+	struct tally *t = k->t;
+	uint64_t length = t->size * t->repeat;
+	enum epoch_end best = END_WRAPS;
+	double least = INFINITY;
+	int status = RP_OK, drops = drops_said(t->lineage->ledger);
+
+	t->how = EPOCHS_SIZED;
+	bool plain = t->lineage->rows <= length || divides(t->lineage, length);
+	for (int how = END_WRAPS; how < END_COUNT && !plain && status == RP_OK; how++) {
+		status = take_even_epochs(t, length, (enum epoch_end)how, e);
+		if (status == RP_OK)
+			status = count_task(k, e);
+		double bad = misfit(t, (enum epoch_end)how);
+		if (drops >= 0 && (how == END_DROPS) != drops)
+			bad += (double)t->lineage->rows;
+		if (bad < least) {
+			least = bad;
+			best = (enum epoch_end)how;
+		}
+	}
+	if (status == RP_OK && (plain || best + 1 != END_COUNT)) {
+		status = take_even_epochs(t, length, best, e);
+		if (status == RP_OK)
+			status = count_task(k, e);
+	}
+	return status;
+}
+
+/* Nothing says how long an epoch is; the samples may. */
+static int count_unknown(struct task *k, struct error *e)
+{
+	struct tally *t = k->t;
+	int status = one_epoch(t, e);
+
+	if (status == RP_OK)
+		status = count_task(k, e);
+	uint64_t length = status == RP_OK && !t->replacement ? learned_length(t) : 0;
+	if (length == 0)
+		return status;
+	t->how = EPOCHS_LEARNED;
+	status = take_even_epochs(t, length, END_WRAPS, e);
+	if (status == RP_OK)
+		status = count_task(k, e);
+	if (status == RP_OK && epochs_hold(t)) {
+		t->size = length / t->repeat;
+		return RP_OK;
+	}
+	if (status == RP_OK)
+		status = one_epoch(t, e);
+	return status == RP_OK ? count_task(k, e) : status;
+}
+
 int tally_count(struct tally *t, const struct lineage *g, uint64_t memory, unsigned threads,
 	struct error *e)
 {
-	struct place_index places = {0};
-	uint8_t *factors = NULL;
+	struct task k = {.t = t, .memory = memory, .threads = threads};
 	int status;
 
 	*t = (struct tally){.lineage = g};
@@ -775,42 +947,23 @@ int tally_count(struct tally *t, const struct lineage *g, uint64_t memory, unsig
 	t->parts.count = g->line.count;
 	t->size = size_said(g->ledger);
 	t->size_said = t->size > 0;
-	status = read_factors(t, &factors, e);
+	status = read_factors(t, &k.factors, e);
 	if (status == RP_OK)
-		status = place_index_init(&places, g->ledger, e);
-	if (status == RP_OK && epochs_logged(g)) {
+		status = place_index_init(&k.places, g->ledger, e);
+	if (status == RP_OK && g->rows == 0) {
+		status = one_epoch(t, e);
+	} else if (status == RP_OK && epochs_logged(g)) {
 		t->how = EPOCHS_LOGGED;
 		status = take_logged_epochs(t, e);
-	} else if (status == RP_OK && t->size > 0 && !t->replacement) {
-		t->how = EPOCHS_SIZED;
-		status = take_even_epochs(t, t->size * t->repeat, e);
-	} else if (status == RP_OK) {
-		status = one_epoch(t, e);
-	}
-	if (status == RP_OK && t->how != EPOCHS_NONE)
-		settle_epochs(t);
-	if (status == RP_OK && g->rows > 0)
-		status = count(t, &places, factors, memory, threads, e);
-	uint64_t length = t->how == EPOCHS_NONE && !t->replacement && status == RP_OK
-				  ? learned_length(t)
-				  : 0;
-	if (length > 0) {
-		t->epochs.count = 0;
-		t->how = EPOCHS_LEARNED;
-		status = take_even_epochs(t, length, e);
-		settle_epochs(t);
 		if (status == RP_OK)
-			status = count(t, &places, factors, memory, threads, e);
-		if (status == RP_OK && !epochs_hold(t)) {
-			status = one_epoch(t, e);
-			if (status == RP_OK)
-				status = count(t, &places, factors, memory, threads, e);
-		} else {
-			t->size = length / t->repeat;
-		}
+			status = count_task(&k, e);
+	} else if (status == RP_OK && t->size > 0 && !t->replacement) {
+		status = count_sized(&k, e);
+	} else if (status == RP_OK) {
+		status = count_unknown(&k, e);
 	}
-	place_index_release(&places);
-	free(factors);
+	place_index_release(&k.places);
+	free(k.factors);
 	return status;
 }
 

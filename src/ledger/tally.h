@@ -63,6 +63,9 @@ struct tally {
 	bool size_said;   /* by the log's header */
 	bool replacement; /* the log declares sampling with replacement, or a stream */
 	uint32_t repeat;  /* the largest declared repeat factor; 1 */
+	/* Most samples that are consumed twice at an epoch's end by design, to fill the last step:
+	 * as undisturbed epochs have them, else as the size leaves room for. */
+	uint64_t padding;
 };
 
 /* Find the epochs and count. `memory` is the budget in bytes, `threads` at least 1. */

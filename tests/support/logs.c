@@ -31,8 +31,8 @@ struct ledger_attempt *log_attempt(struct log *g, int64_t number, int64_t from_s
 	return a;
 }
 
-void log_step(struct log *g, int64_t step, uint32_t dp, int32_t epoch, const uint64_t *ids,
-	size_t n)
+void log_step(
+	struct log *g, int64_t step, uint32_t dp, int32_t epoch, const uint64_t *ids, size_t n)
 {
 	struct ledger_line line = ledger_line_empty();
 

@@ -19,8 +19,8 @@ void log_begin(struct log *g, uint64_t memory, uint64_t size);
 struct ledger_attempt *log_attempt(struct log *g, int64_t number, int64_t from_step);
 
 /* What a rank consumed in a step. */
-void log_step(struct log *g, int64_t step, uint32_t dp, int32_t epoch, const uint64_t *ids,
-	size_t n);
+void log_step(
+	struct log *g, int64_t step, uint32_t dp, int32_t epoch, const uint64_t *ids, size_t n);
 
 /* Bring it into order. */
 const struct ledger *log_end(struct log *g);

@@ -132,8 +132,7 @@ START_TEST(what_the_user_tells_comes_first)
 	ck_assert_int_eq(n.attempts.items[1].from_step, 30);
 	ck_assert_uint_eq(n.attempts.items[0].alive, 30);
 	lineage_release(&n);
-	ck_assert_int_eq(lineage_build(&n, &g.ledger, ATTEMPT_TRAIN, wrong, 1, &e),
-		RP_E_ARGUMENT);
+	ck_assert_int_eq(lineage_build(&n, &g.ledger, ATTEMPT_TRAIN, wrong, 1, &e), RP_E_ARGUMENT);
 	end();
 }
 END_TEST

@@ -1,0 +1,747 @@
+/* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
+#include "api/runs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "api/conclude.h"
+#include "api/subject.h"
+#include "audit/case.h"
+#include "audit/data.h"
+#include "base/source.h"
+#include "base/text.h"
+#include "ledger/read.h"
+
+#define RUNS_MAX 1000u
+#define PATHS_MAX 100000u
+#define PROBED_MAX 20000u     /* files of a folder that are looked into for logs */
+#define CHECKPOINTS_MAX 1000u /* checkpoints that are read */
+#define LOSSES_SHOWN 20u
+
+/* Sorting out what was given ------------------------------------------------------------------- */
+
+struct run {
+	const char *name; /* as given */
+	const char *cell; /* a shorter name for tables, or NULL where it is the only one */
+	ARRAY(const char *) logs;
+	ARRAY(const char *) checkpoints;
+};
+
+struct runs {
+	ARRAY(struct run) list;
+	ARRAY(const char *) checkpoints; /* that lie beside no run */
+};
+
+static bool is_log_file(int dirfd, const char *path)
+{
+	struct source s;
+	struct error ignored = ERROR_INIT;
+	char *head = malloc(LEDGER_HEAD);
+	size_t got = 0;
+	bool log = false;
+
+	if (head && source_open(&s, dirfd, path, &ignored) == RP_OK) {
+		if (source_read_some(&s, 0, head, LEDGER_HEAD, &got, &ignored) == RP_OK)
+			log = ledger_recognise(head, got) != NULL;
+		source_close(&s);
+	}
+	free(head);
+	return log;
+}
+
+/* Weights are large, many, and no logs. */
+static bool may_be_log(const struct listed *f)
+{
+	static const char *const others[] = {".pt", ".pth", ".bin", ".safetensors", ".distcp",
+		".npy", ".npz", ".ckpt", ".pkl", ".model", ".png", ".py"};
+
+	for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+		if (slice_ends(slice_of(f->name), slice_of(others[i])))
+			return false;
+	return f->regular && f->size > 0;
+}
+
+static int folder_has_log(const char *path, const struct limits *limits, struct error *e)
+{
+	struct listing l;
+	bool found = false;
+	size_t probed = 0;
+	int status = listing_open(&l, path, (unsigned)limits->dir_depth, limits, e);
+
+	for (size_t i = 0; status == RP_OK && i < l.files.count && !found && probed < PROBED_MAX;
+		i++) {
+		if (!may_be_log(&l.files.items[i]))
+			continue;
+		probed++;
+		found = is_log_file(l.dirfd, l.files.items[i].path);
+	}
+	listing_close(&l);
+	return status < 0 ? status : found;
+}
+
+int audit_is_log(const char *path, const struct limits *limits, struct error *e)
+{
+	struct stat st;
+
+	if (stat(path, &st) < 0)
+		return fail_os(e, errno, "cannot be opened");
+	return S_ISDIR(st.st_mode) ? folder_has_log(path, limits, e) : is_log_file(AT_FDCWD, path);
+}
+
+static struct run *new_run(struct runs *runs, const char *name)
+{
+	struct run *r = array_push(&runs->list, RUNS_MAX);
+
+	if (r)
+		r->name = name;
+	return r;
+}
+
+static bool add_path(void *list_, const char *path)
+{
+	ARRAY(const char *) *list = list_;
+	const char **slot = array_push(list, PATHS_MAX);
+
+	if (slot)
+		*slot = path;
+	return slot != NULL;
+}
+
+static int sort_out(struct runs *runs, const char *const *paths, size_t count,
+	const struct limits *limits, struct error *e)
+{
+	struct stat st;
+	size_t loose = SIZE_MAX;
+
+	for (size_t i = 0; i < count; i++) {
+		int log = audit_is_log(paths[i], limits, e);
+		if (log < 0)
+			return fail_wrap(e, "%s", paths[i]);
+		bool ok = true, folder = stat(paths[i], &st) == 0 && S_ISDIR(st.st_mode);
+		if (!log) {
+			ok = add_path(&runs->checkpoints, paths[i]);
+		} else if (folder || loose == SIZE_MAX) {
+			struct run *r = new_run(runs, paths[i]);
+			loose = folder ? loose : runs->list.count - 1;
+			ok = r && add_path(&r->logs, paths[i]) &&
+			     (!folder || add_path(&r->checkpoints, paths[i]));
+		} else {
+			ok = add_path(&runs->list.items[loose].logs, paths[i]);
+		}
+		if (!ok)
+			return fail(
+				e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for %zu paths", count);
+	}
+	if (runs->list.count == 0)
+		return fail(e, RP_E_NOT_FOUND, ERROR_NO_OFFSET,
+			"%s: no sample log is there; `reprise verify` judges checkpoints without one",
+			paths[0]);
+	if (runs->checkpoints.count > 0 && runs->list.count > 1)
+		return fail(e, RP_E_ARGUMENT, ERROR_NO_OFFSET,
+			"%s: to which of %zu runs does this checkpoint belong? Put it into the run's folder, "
+			"or audit the runs one by one",
+			runs->checkpoints.items[0], runs->list.count);
+	for (size_t i = 0; i < runs->checkpoints.count; i++)
+		if (!add_path(&runs->list.items[0].checkpoints, runs->checkpoints.items[i]))
+			return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for paths");
+	return RP_OK;
+}
+
+static void release_runs(struct runs *runs)
+{
+	for (size_t i = 0; i < runs->list.count; i++) {
+		array_release(&runs->list.items[i].logs);
+		array_release(&runs->list.items[i].checkpoints);
+	}
+	array_release(&runs->list);
+	array_release(&runs->checkpoints);
+}
+
+static struct quantity run_value(const struct run *run)
+{
+	return run->cell ? quantity_text(run->name) : (struct quantity){0};
+}
+
+/* Words ---------------------------------------------------------------------------------------- */
+
+static const char *count_words(struct report *r, uint64_t n, const char *unit)
+{
+	struct strbuf b;
+
+	strbuf_init(&b, 200);
+	text_add_count(&b, n);
+	strbuf_printf(&b, " %s%s", unit, n == 1 ? "" : "s");
+	const char *text = report_text(r, "%s", strbuf_text(&b));
+	strbuf_release(&b);
+	return text;
+}
+
+static const char *number(struct report *r, int64_t n)
+{
+	struct strbuf b;
+
+	strbuf_init(&b, 64);
+	text_add_signed_count(&b, n);
+	const char *text = report_text(r, "%s", strbuf_text(&b));
+	strbuf_release(&b);
+	return text;
+}
+
+static const char *step_range(struct report *r, int64_t first, int64_t last)
+{
+	return first == last ? report_text(r, "step %s", number(r, first))
+			     : report_text(r, "steps %s–%s", number(r, first), number(r, last));
+}
+
+static const char *attempt_words(struct report *r, const struct ledger *l, uint32_t i)
+{
+	struct strbuf b;
+
+	strbuf_init(&b, 200);
+	ledger_attempt_name(l, i, &b);
+	const char *text = report_text(r, "attempt %s", strbuf_text(&b));
+	strbuf_release(&b);
+	return text;
+}
+
+static const char *const outcome_words[SEAM_OUTCOMES] = {
+	[SEAM_SOUND] = "nothing speaks against the resume",
+	[SEAM_EXACT] = "exact",
+	[SEAM_REARRANGED] = "exact, ranks rearranged",
+	[SEAM_BY_SAMPLES] = "exact by samples, the batch differs",
+	[SEAM_SKIPPED] = "skipped as declared",
+	[SEAM_FROM_START] = "replay from the start",
+	[SEAM_FROM_EPOCH] = "replay from the epoch's start",
+	[SEAM_WINDOW] = "replay",
+	[SEAM_OTHER_ORDER] = "the epoch again in another order",
+	[SEAM_OTHER_EPOCH] = "another epoch's order",
+	[SEAM_HOLE] = "samples passed over",
+	[SEAM_PERMUTED] = "the same samples in other turns",
+	[SEAM_DIFFERS] = "not what the dead branch consumed",
+	[SEAM_SKIP_WRONG] = "not the declared skip",
+	[SEAM_FRESH] = "a fresh order, as declared",
+	[SEAM_UNKNOWABLE] = "the keys cannot tell",
+};
+
+/* Tables --------------------------------------------------------------------------------------- */
+
+static const char *from_words(struct report *r, const struct lineage *g, uint32_t i)
+{
+	const struct lineage_attempt *n = &g->attempts.items[i];
+	static const char *const hows[] = {[LINEAGE_COUNTED] = " (by its steps)",
+		[LINEAGE_SAID] = "",
+		[LINEAGE_TOLD] = " (told)"};
+
+	if (n->from_step == LEDGER_NO_STEP)
+		return "from: not known";
+	if (n->from_step == 0)
+		return report_text(r, "fresh%s", n->how == LINEAGE_COUNTED ? "" : hows[n->how]);
+	if (n->parent == LEDGER_NONE)
+		return report_text(
+			r, "from step %s, before the log%s", number(r, n->from_step), hows[n->how]);
+	return report_text(r, "from step %s of %s%s", number(r, n->from_step),
+		attempt_words(r, g->ledger, n->parent), hows[n->how]);
+}
+
+static void add_fate(struct strbuf *b, const char *text)
+{
+	if (*text == '\0')
+		return;
+	strbuf_add_text(b, b->n > 0 ? " · " : "");
+	strbuf_add_text(b, text);
+}
+
+/* What became of an attempt: how its resume went, what of it is dead, how it ended. */
+static const char *fate_words(struct report *r, const struct case_line *c, uint32_t i,
+	const struct seam_judgement *j, enum cell_tone *tone)
+{
+	const struct lineage *g = &c->lineage;
+	const struct ledger_attempt *a = &g->ledger->attempts.items[i];
+	const struct lineage_attempt *n = &g->attempts.items[i];
+	struct strbuf b;
+
+	strbuf_init(&b, 2000);
+	*tone = TONE_PLAIN;
+	if (j) {
+		add_fate(&b, outcome_words[j->outcome]);
+		if (j->outcome >= SEAM_FROM_START && j->outcome <= SEAM_SKIP_WRONG)
+			*tone = j->outcome == SEAM_PERMUTED ? TONE_WARNING : TONE_BAD;
+	}
+	if (n->rivals > 0)
+		add_fate(&b,
+			report_text(r, "%u more attempt%s reached that step: the newest is taken",
+				n->rivals, n->rivals == 1 ? "" : "s"));
+	if (n->gap > 0)
+		add_fate(&b, report_text(r, "%s before it not in the log",
+				     count_words(r, (uint64_t)n->gap, "step")));
+	if (a->steps == 0) {
+		add_fate(&b, "consumed nothing");
+	} else if (n->alive < a->steps) {
+		const struct ledger_step *s = &g->ledger->steps.items[a->first + n->alive];
+		add_fate(&b, n->alive == 0 ? "dead"
+					   : report_text(r, "%s dead",
+						     step_range(r, s->step, a->last_step)));
+		if (n->alive == 0 && !j)
+			*tone = TONE_DIM;
+	}
+	if (*a->end)
+		add_fate(&b, a->end);
+	const char *text = report_text(r, "%s", strbuf_text(&b));
+	strbuf_release(&b);
+	return text;
+}
+
+/* The last part of a run's path, as far as that tells it from the others. */
+static const char *short_name(struct report *r, const struct runs *runs, const char *path)
+{
+	size_t start = strlen(path);
+	size_t same = 0;
+
+	while (start > 0 && path[start - 1] == '/')
+		start--;
+	while (start > 0 && path[start - 1] != '/')
+		start--;
+	for (size_t i = 0; i < runs->list.count; i++)
+		same += slice_ends(slice_of(runs->list.items[i].name), slice_of(path + start));
+	return same > 1 ? path : report_text(r, "%s", path + start);
+}
+
+/* How far an attempt stands in from the left: one step for each branch that it is off the line. */
+static const char *indent_words(struct report *r, const struct case_line *c, uint32_t i)
+{
+	const struct lineage_attempt *n = &c->lineage.attempts.items[i];
+	bool off = n->alive == 0 && i != c->lineage.last;
+
+	return report_text(r, "%s%s", off ? "  " : "", attempt_words(r, c->lineage.ledger, i));
+}
+
+static void add_lineage(
+	struct report *r, struct report_table *t, const struct run *run, const struct case_line *c)
+{
+	const struct lineage *g = &c->lineage;
+	size_t seam = 0;
+
+	for (uint32_t i = 0; i < g->attempts.count; i++) {
+		const struct ledger_attempt *a = &g->ledger->attempts.items[i];
+		const struct lineage_attempt *n = &g->attempts.items[i];
+		const struct seam_judgement *j = NULL;
+		enum cell_tone tone;
+		if (!n->member)
+			continue;
+		if (seam < c->alignments.seams.count && c->alignments.seams.items[seam].to == i)
+			j = &c->judged.list.items[seam++];
+		const char *fate = fate_words(r, c, i, j, &tone);
+		const char *cells[] = {run->cell, indent_words(r, c, i),
+			a->steps ? step_range(r, a->first_step, a->last_step) : NULL, NULL, NULL,
+			a->steps ? count_words(r, a->rows, "sample") : NULL, from_words(r, g, i),
+			NULL, NULL, NULL, fate};
+		struct quantity values[11] = {run_value(run)};
+		values[1] = quantity_count(a->number);
+		if (a->steps) {
+			values[2] = quantity_count(a->steps);
+			values[3] = quantity_count(a->first_step);
+			values[4] = quantity_count(a->last_step);
+		}
+		values[5] = quantity_count((int64_t)a->rows);
+		if (n->from_step != LEDGER_NO_STEP)
+			values[7] = quantity_count(n->from_step);
+		if (n->parent != LEDGER_NONE)
+			values[8] = quantity_count(g->ledger->attempts.items[n->parent].number);
+		values[9] = quantity_count(n->alive);
+		report_add_row_values(r, t, tone, cells, values);
+	}
+	/* Those that stand alone. */
+	static const char *const kinds[] = {"training", "rehearsal", "reference", "validation"};
+	for (uint32_t i = 0; i < g->attempts.count && g->kind == ATTEMPT_TRAIN; i++) {
+		const struct ledger_attempt *a = &g->ledger->attempts.items[i];
+		if (g->attempts.items[i].member || a->kind == ATTEMPT_VALIDATION)
+			continue;
+		const char *cells[] = {run->cell,
+			report_text(r, "%s, %s", attempt_words(r, g->ledger, i), kinds[a->kind]),
+			a->steps ? step_range(r, a->first_step, a->last_step) : NULL, NULL, NULL,
+			a->steps ? count_words(r, a->rows, "sample") : NULL, NULL, NULL, NULL, NULL,
+			kinds[a->kind]};
+		struct quantity values[11] = {run_value(run)};
+		values[1] = quantity_count(a->number);
+		report_add_row_values(r, t, TONE_DIM, cells, values);
+	}
+}
+
+static uint64_t line_tokens(const struct lineage *g)
+{
+	uint64_t tokens = 0;
+
+	for (size_t i = 0; i < g->line.count; i++)
+		for (uint32_t k = 0; k < g->line.items[i].steps; k++)
+			tokens += g->ledger->steps.items[g->line.items[i].first + k].tokens;
+	return tokens;
+}
+
+/* The line's totals: what the final weights have seen. */
+static void add_totals(
+	struct report *r, struct report_table *t, const struct run *run, const struct case_line *c)
+{
+	const struct lineage *g = &c->lineage;
+	const struct tally *n = &c->tally;
+	uint64_t tokens = line_tokens(g), never = n->size > n->distinct ? n->size - n->distinct : 0;
+	static const char *const hows[] = {[EPOCHS_NONE] = "where epochs end is not known",
+		[EPOCHS_LOGGED] = "",
+		[EPOCHS_SIZED] = " by the data set's size",
+		[EPOCHS_LEARNED] = " as the samples come round"};
+	struct strbuf b;
+
+	strbuf_init(&b, 100);
+	if (tokens > 0) {
+		text_add_magnitude(&b, tokens);
+		strbuf_add_text(&b, " tokens");
+	}
+	const char *cells[] = {run->cell, report_text(r, "%ssurviving line", c->what),
+		count_words(r, g->steps, "step"), count_words(r, g->rows, "sample"),
+		report_text(r, "%s distinct", number(r, (int64_t)n->distinct)),
+		n->size == 0 ? NULL
+			     : report_text(r, "%s of %s never seen", number(r, (int64_t)never),
+				       number(r, (int64_t)n->size)),
+		NULL, b.n > 0 ? strbuf_text(&b) : NULL,
+		n->how == EPOCHS_NONE
+			? hows[EPOCHS_NONE]
+			: report_text(r, "%s%s", count_words(r, n->epochs.count, "epoch"),
+				  hows[n->how]),
+		g->dead_rows ? report_text(r, "%s dead", count_words(r, g->dead_rows, "sample"))
+			     : NULL};
+	struct quantity values[10] = {run_value(run)};
+	values[2] = quantity_count((int64_t)g->steps);
+	values[3] = quantity_count((int64_t)g->rows);
+	values[4] = quantity_count((int64_t)n->distinct);
+	if (n->size > 0) {
+		values[5] = quantity_count((int64_t)never);
+		values[6] = quantity_count((int64_t)n->size);
+	}
+	if (tokens > 0)
+		values[7] = quantity_count((int64_t)tokens);
+	if (n->how != EPOCHS_NONE)
+		values[8] = quantity_count((int64_t)n->epochs.count);
+	values[9] = quantity_count((int64_t)g->dead_rows);
+	report_add_row_values(r, t, TONE_PLAIN, cells, values);
+	strbuf_release(&b);
+}
+
+/* What reading left out ------------------------------------------------------------------------ */
+
+static void add_losses(
+	struct report *r, struct report_table *t, const struct run *run, const struct ledger *l)
+{
+	for (size_t pass = 0; pass < 2; pass++) {
+		size_t count = pass == 0 ? l->losses.count : l->notes.count;
+		const struct ledger_loss *list = pass == 0 ? l->losses.items : l->notes.items;
+		for (size_t i = 0; i < count && i < LOSSES_SHOWN; i++) {
+			const struct ledger_loss *x = &list[i];
+			const char *cells[] = {run->cell, pass == 0 ? "left out" : "odd",
+				x->line ? report_text(r, "%s:%llu", x->file,
+						  (unsigned long long)x->line)
+					: x->file,
+				x->what};
+			struct quantity values[4] = {run_value(run)};
+			report_add_row_values(r, t, TONE_WARNING, cells, values);
+		}
+	}
+}
+
+static void cover_log(struct report *r, const struct ledger *l)
+{
+	const char *reason = NULL;
+
+	if (l->lines_lost > 0)
+		reason = l->losses.count > 0 ? report_text(r, "%s%s%s", l->losses.items[0].file,
+						       *l->losses.items[0].file ? ": " : "",
+						       l->losses.items[0].what)
+					     : "lines were not understood";
+	cover_ran(&r->coverage, "data-log", "the sample log", "lines", l->lines - l->lines_lost,
+		l->lines, reason);
+	r->incomplete = r->incomplete || l->lines_lost > 0;
+}
+
+/* Checkpoints beside the log ------------------------------------------------------------------- */
+
+struct beside {
+	struct report *r;
+	struct report_table *table;
+	const struct audit_options *o;
+	const struct case_line *line;
+	const struct run *run;
+	size_t read;
+};
+
+/* What a checkpoint says of its position against what the line had consumed at its step. */
+static const char *position_words(struct beside *b, struct state *s, int64_t step,
+	const struct lineage_branch *branch, bool *wrong)
+{
+	bool reached;
+	int64_t samples;
+	const struct fact *f = state_fact(s, FACT_SAMPLES);
+	uint64_t consumed = lineage_consumed(&b->line->lineage, step, &reached);
+
+	*wrong = false;
+	if (!branch->alive || !reached || !f || !state_int(s, FACT_SAMPLES, &samples))
+		return NULL;
+	if (samples == (int64_t)consumed)
+		return report_text(b->r, "position agrees with the log");
+	*wrong = true;
+	struct finding *found = finding_add(&b->r->findings, FINDING_P102,
+		"the checkpoint of step %s says that %s samples were consumed, and the log has %s",
+		count_text(&b->r->findings, step), count_text(&b->r->findings, samples),
+		count_text(&b->r->findings, (int64_t)consumed));
+	place_fact(&b->r->findings, found, s, f);
+	found->place.step_first = found->place.step_last = step;
+	found->observed = quantity_count(samples);
+	found->expected = quantity_count((int64_t)consumed);
+	found->unit = "samples";
+	return report_text(b->r, "position %s, consumed %s", number(b->r, samples),
+		number(b->r, (int64_t)consumed));
+}
+
+static void add_checkpoint(struct beside *b, struct subject *s, const struct candidate *k)
+{
+	struct findings own;
+	struct error ignored = ERROR_INIT;
+	const struct lineage *g = &b->line->lineage;
+	int64_t step = k->step;
+	bool readable = false, wrong = false;
+	const char *position = NULL;
+
+	findings_init(&own);
+	if (b->read++ < CHECKPOINTS_MAX)
+		readable = subject_read(s, k, &b->o->common.limits, &own, &ignored) == RP_OK;
+	if (readable)
+		state_int(&s->state, FACT_STEP, &step);
+	struct lineage_branch branch = {.attempt = LEDGER_NONE};
+	if (step >= 0)
+		branch = lineage_branch_of(g, step, k->path, NULL);
+	if (readable && step >= 0)
+		position = position_words(b, &s->state, step, &branch, &wrong);
+	const char *cells[] = {b->run->cell, k->path,
+		step >= 0 ? report_text(b->r, "step %s", number(b->r, step)) : "step not known",
+		branch.attempt == LEDGER_NONE ? step >= 0 ? "not in the log" : NULL
+		: branch.rivals               ? report_text(b->r, "%s or another that reached it",
+							attempt_words(b->r, g->ledger, branch.attempt))
+					      : attempt_words(b->r, g->ledger, branch.attempt),
+		branch.attempt == LEDGER_NONE ? NULL
+		: branch.alive                ? "on the line"
+					      : "dead",
+		position};
+	struct quantity values[6] = {run_value(b->run)};
+	if (step >= 0)
+		values[2] = quantity_count(step);
+	if (branch.attempt != LEDGER_NONE)
+		values[3] = quantity_count(g->ledger->attempts.items[branch.attempt].number);
+	report_add_row_values(b->r, b->table,
+		wrong                                            ? TONE_BAD
+		: branch.attempt != LEDGER_NONE && !branch.alive ? TONE_DIM
+								 : TONE_PLAIN,
+		cells, values);
+	findings_release(&own);
+	if (readable) {
+		state_release(&s->state);
+		state_init(&s->state, &b->o->common.limits);
+	}
+}
+
+static int add_checkpoints(struct beside *b, const struct run *run, struct error *e)
+{
+	for (size_t i = 0; i < run->checkpoints.count; i++) {
+		const char *path = run->checkpoints.items[i];
+		struct subject s;
+		bool named = strcmp(path, run->name) != 0;
+		int status = subject_open(&s, path, &b->o->common.limits, e);
+		if (status == RP_OK && named)
+			report_add_input(b->r, path, "checkpoint", "");
+		for (size_t k = 0; status == RP_OK && k < s.candidates.list.count; k++)
+			/* A log is no checkpoint, whatever its extension. */
+			if (s.candidates.list.items[k].profile || named)
+				add_checkpoint(b, &s, &s.candidates.list.items[k]);
+		subject_close(&s);
+		/* A run's folder need not hold any. */
+		if (status < 0 && !(status == RP_E_NOT_FOUND && !named))
+			return fail_wrap(e, "%s", path);
+		*e = ERROR_INIT;
+	}
+	return RP_OK;
+}
+
+/* One run -------------------------------------------------------------------------------------- */
+
+struct tables {
+	struct report_table *lineage, *line, *checkpoints, *log;
+};
+
+/* What all runs amount to where nothing is wrong. */
+struct sum {
+	uint64_t seams, exact, fresh, proven, runs, epochs, samples;
+	const char *fresh_words;
+};
+
+static struct tables add_tables(struct report *r)
+{
+	static const char *const lineage[] = {"run", "attempt", "steps", "first_step", "last_step",
+		"samples", "from", "from_step", "from_attempt", "surviving_steps", "fate"};
+	static const char *const line[] = {"run", "line", "steps", "samples", "distinct",
+		"never_seen", "size", "tokens", "epochs", "dead_samples"};
+	static const char *const checkpoints[] = {
+		"run", "path", "step", "attempt", "branch", "position"};
+	static const char *const log[] = {"run", "what", "where", "why"};
+
+	report_add_table(r, "lineage", "attempts", lineage, 11);
+	report_add_table(r, "line", "what the final weights have seen", line, 10);
+	report_add_table(r, "checkpoints", "checkpoints", checkpoints, 6);
+	report_add_table(r, "log", "left out of the log", log, 4);
+	struct report_table *first =
+		r->tables.count >= 4 ? &r->tables.items[r->tables.count - 4] : NULL;
+	return first ? (struct tables){first, first + 1, first + 2, first + 3} : (struct tables){0};
+}
+
+static void add_up(struct sum *sum, const struct case_line *c, struct report *r)
+{
+	for (size_t i = 0; i < c->judged.list.count; i++) {
+		const struct seam_judgement *j = &c->judged.list.items[i];
+		sum->seams++;
+		sum->exact += j->proven > 0 && j->outcome != SEAM_SKIP_WRONG;
+		sum->proven += j->proven;
+		sum->fresh += j->outcome == SEAM_FRESH;
+	}
+	sum->epochs += c->tally.how == EPOCHS_NONE ? 0 : c->tally.epochs.count;
+	sum->samples += c->lineage.rows;
+	for (size_t i = 0; i < r->findings.list.count && !sum->fresh_words; i++)
+		if (r->findings.list.items[i].code == FINDING_D191)
+			sum->fresh_words = r->findings.list.items[i].message;
+}
+
+static bool has_kind(const struct ledger *l, enum attempt_kind kind)
+{
+	for (size_t i = 0; i < l->attempts.count; i++)
+		if (l->attempts.items[i].kind == kind)
+			return true;
+	return false;
+}
+
+/* Findings of one of several runs say of which. */
+static void place_findings(struct report *r, const struct run *run)
+{
+	for (size_t i = 0; run->cell && i < r->findings.list.count; i++)
+		if (!r->findings.list.items[i].place.file)
+			r->findings.list.items[i].place.file =
+				findings_text(&r->findings, "%s", run->name);
+}
+
+static int judge_ledger(struct report *r, const struct tables *t, const struct run *run,
+	const struct ledger *l, const struct audit_options *o, struct sum *sum, struct error *e)
+{
+	static const enum attempt_kind kinds[] = {ATTEMPT_TRAIN, ATTEMPT_VALIDATION};
+	struct case_line lines[2] = {0};
+	size_t opened = 0, count = 0;
+	int status = RP_OK;
+
+	for (size_t i = 0; i < 2 && status == RP_OK; i++) {
+		/* What the user tells is of training attempts. */
+		if (i > 0 && !has_kind(l, kinds[i]))
+			break;
+		opened++;
+		status = case_line_open(&lines[i], l, kinds[i], LEDGER_NONE, o->told,
+			i == 0 ? o->told_count : 0, o->common.limits.memory / 5 * 2,
+			team_size(o->common.threads), e);
+		count += status == RP_OK;
+	}
+	if (status == RP_OK) {
+		struct audit_case c = {.ledger = l,
+			.lineage = &lines[0].lineage,
+			.lines = lines,
+			.line_count = count,
+			.limits = &o->common.limits};
+		audit_run(&c, &r->findings, &r->coverage);
+		cover_log(r, l);
+		place_findings(r, run);
+		for (size_t i = 0; i < count; i++) {
+			add_lineage(r, t->lineage, run, &lines[i]);
+			add_totals(r, t->line, run, &lines[i]);
+			add_up(sum, &lines[i], r);
+		}
+		add_losses(r, t->log, run, l);
+		struct beside b = {
+			.r = r, .table = t->checkpoints, .o = o, .line = &lines[0], .run = run};
+		status = add_checkpoints(&b, run, e);
+	}
+	for (size_t i = 0; i < opened; i++)
+		case_line_close(&lines[i]);
+	return status;
+}
+
+static int judge_run(struct report *r, const struct tables *t, const struct run *run,
+	const struct audit_options *o, struct sum *sum, struct error *e)
+{
+	struct ledger l;
+	struct ledger_options lo = {
+		.limits = &o->common.limits, .memory = o->common.limits.memory / 5 * 3};
+	int status = ledger_open(&l, (const char *const *)run->logs.items, run->logs.count, &lo, e);
+
+	if (status < 0)
+		return fail_wrap(e, "%s", run->name);
+	for (size_t i = 0; i < run->logs.count; i++)
+		report_add_input(r, run->logs.items[i], "run", "sample log");
+	sum->runs++;
+	status = judge_ledger(r, t, run, &l, o, sum, e);
+	ledger_release(&l);
+	return status;
+}
+
+/* The verdict ---------------------------------------------------------------------------------- */
+
+static void take_evidence(struct report *r, const struct sum *s, struct verdict_case *v)
+{
+	if (s->seams > 0 && s->exact == s->seams)
+		v->exact = report_text(r, "%s of answer keys came again sample by sample, at %s",
+			count_words(r, s->proven, "step"),
+			s->seams == 1
+				? "the one resume"
+				: report_text(r, "all %llu resumes", (unsigned long long)s->seams));
+	if (s->fresh > 0)
+		v->reshuffled = s->fresh_words;
+	if (s->seams == 0)
+		v->consistent = report_text(r, "%s in %s, no resume",
+			count_words(r, s->samples, "sample"), count_words(r, s->runs, "run"));
+	else
+		v->consistent =
+			report_text(r, "%s of %s proven exact, nothing speaks against the others",
+				number(r, (int64_t)s->exact), count_words(r, s->seams, "resume"));
+}
+
+static void conclude_audit(struct report *r, const struct sum *s, const struct audit_options *o)
+{
+	struct verdict_case v = {0};
+
+	take_evidence(r, s, &v);
+	conclude(r, &v, &(struct policy_subject){0}, &o->common);
+	r->forecast = false;
+}
+
+int audit_paths(struct report *r, const char *const *paths, size_t count,
+	const struct audit_options *o, struct error *e)
+{
+	struct runs runs = {0};
+	struct sum sum = {0};
+	int status = sort_out(&runs, paths, count, &o->common.limits, e);
+	struct tables t = {0};
+
+	if (status == RP_OK)
+		t = add_tables(r);
+	for (size_t i = 0; i < runs.list.count && runs.list.count > 1; i++)
+		runs.list.items[i].cell = short_name(r, &runs, runs.list.items[i].name);
+	for (size_t i = 0; i < runs.list.count && status == RP_OK; i++)
+		status = judge_run(r, &t, &runs.list.items[i], o, &sum, e);
+	if (status == RP_OK)
+		conclude_audit(r, &sum, o);
+	release_runs(&runs);
+	report_finish(r);
+	return status;
+}

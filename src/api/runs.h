@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/* `reprise audit`: everything that sample logs, and the checkpoints beside them, say of runs. */
+#ifndef API_RUNS_H
+#define API_RUNS_H
+
+#include "api/verify.h"
+#include "audit/seams.h"
+
+struct audit_options {
+	struct verify_options common;    /* limits, threads, policy */
+	const struct lineage_told *told; /* from which steps attempts resumed, where the log does
+					    not say */
+	size_t told_count;
+	const char
+		*rehearsal; /* a log of what a launch would read, held against the run; or NULL */
+};
+
+/*
+ * Audit runs. Loose log files make one run, each folder with logs is one of its own, and
+ * checkpoints belong to the run beside which they lie, else to the only one. RP_OK with a report,
+ * whatever the verdict; an error when nothing could be judged.
+ */
+int audit_paths(struct report *r, const char *const *paths, size_t count,
+	const struct audit_options *o, struct error *e);
+
+/* Whether there is a sample log at the path: 1, 0, or an error. */
+int audit_is_log(const char *path, const struct limits *limits, struct error *e);
+
+#endif
