@@ -47,6 +47,7 @@ struct options {
 	const char *policy, *report;  /* of gate: as typed, or NULL */
 	struct lineage_told told[TOLD_MAX]; /* of audit: --resume */
 	size_t told_count;
+	const char *rehearsal; /* of gate, or NULL */
 	const char *output;           /* of init and snapshot: likewise */
 	bool print_path, force;
 	bool defects; /* of explain: list the known defects */
