@@ -63,7 +63,9 @@ MODE_FLAGS_cov := -O0 -g --coverage
 MODE_FLAGS_fuzz := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
 MODE_FLAGS_werror := -O2 -g -Werror
 MODE_FLAGS_clang := -O2 -g -Werror
+MODE_FLAGS_portable := -O2
 MODE_LDFLAGS_fuzz := -fsanitize=address,undefined
+MODE_LDFLAGS_portable := -static-pie -s
 ifneq ($(filter $(MODE),fuzz clang),)
 CC := clang
 endif
@@ -71,12 +73,14 @@ ALL_CFLAGS = -std=c11 -fPIC -pthread -fvisibility=hidden $(WARNINGS) $(MODE_FLAG
 	$(shell $(PKG_CONFIG) --cflags $(PACKAGES)) $(CFLAGS)
 ALL_LDFLAGS = -pthread $(filter -fsanitize=% --coverage,$(MODE_FLAGS_$(MODE):-fsanitize=fuzzer-no-link%=)) \
 	$(MODE_LDFLAGS_$(MODE)) $(LDFLAGS)
-LIBS = $(shell $(PKG_CONFIG) --libs $(PACKAGES)) -lm
+LIBS = $(shell $(PKG_CONFIG) $(if $(filter portable,$(MODE)),--static) --libs $(PACKAGES)) -lm
 TEST_PACKAGES := check jansson
 # Debian has several builds of HDF5 side by side; elsewhere there is one.
 HDF5_PACKAGE = $(shell $(PKG_CONFIG) --exists hdf5-serial && echo hdf5-serial || echo hdf5)
 H5_PACKAGES = $(HDF5_PACKAGE) libseccomp
 DEFINES_h5 = $(shell $(PKG_CONFIG) --cflags $(H5_PACKAGES))
+# What a static HDF5 wants behind it, which Debian's pkg-config file does not say.
+H5_LIBS_portable = -lsz -laec $(shell $(PKG_CONFIG) --static --libs libcrypto) -lz -lm -ldl
 
 ifeq ($(V),0)
 Q := @
@@ -88,7 +92,7 @@ endif
 
 SRC := $(foreach f,$(filter-out cli,$(FOLDERS)),$(wildcard src/$f/*.c))
 CLI_SRC := $(wildcard src/cli/*.c)
-H5_SRC := $(wildcard src/h5/*.c)
+H5_SRC := $(wildcard src/h5/*.c) $(filter src/h5/$(MODE)/%,$(wildcard src/h5/*/*.c))
 UNIT_SRC := $(wildcard tests/unit/*.c tests/support/*.c)
 RECORD_SRC := $(wildcard src/recorder/*.c)
 FUZZ_SRC := $(filter-out tests/fuzz/replay.c tests/fuzz/entry.c,$(wildcard tests/fuzz/*.c))
@@ -115,7 +119,7 @@ $B/reprise: $(CLI_OBJ) $B/libreprise.a | $B/reprise-h5
 
 $B/reprise-h5: $(H5_OBJ)
 	$(call say,LINK,$@)
-	$(Q)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $(H5_OBJ) $(shell $(PKG_CONFIG) --libs $(H5_PACKAGES))
+	$(Q)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $(H5_OBJ) $(shell $(PKG_CONFIG) --libs $(H5_PACKAGES)) $(H5_LIBS_$(MODE))
 
 $B/libreprise.a: $(OBJ)
 	$(call say,AR,$@)
@@ -213,7 +217,7 @@ fuzz: ## fuzz the target FUZZ=pickle for FUZZ_SECONDS=60 (needs clang)
 		build/fuzz/learned/$(FUZZ) tests/fuzz/corpus/$(FUZZ)
 
 .PHONY: check check-unit check-cli check-fixtures check-fuzz check-readme check-library
-check: check-unit check-fuzz check-fixtures check-cli check-man check-library check-install ## run all tests that need only Debian packages
+check: check-unit check-fuzz check-fixtures check-cli check-man check-completion check-library check-install ## run all tests that need only Debian packages
 
 check-man: $B/reprise $B/tables ## hold manual, README and completion against what the tool says
 	$(Q)BUILD=$B tools/documents --check
@@ -222,15 +226,27 @@ check-man: $B/reprise $B/tables ## hold manual, README and completion against wh
 check-library: $B/libreprise.so.$(VERSION) ## hold what the library exports against its header and map
 	$(Q)tests/library.sh $B/libreprise.so.$(VERSION) "$(CC)"
 
+check-completion: ## complete command lines in bash
+	$(Q)tests/completion.py
+
 check-install: all ## install into an empty folder, use what is there, uninstall
 	$(Q)tests/install.sh "$(MAKE)" "$(MODE)" "$(PREFIX)" "$(CC) $(filter -fsanitize=% --coverage,$(MODE_FLAGS_$(MODE)))"
+
+.PHONY: portable check-portable
+PORTABLE := build/portable/reprise build/portable/reprise-h5
+portable: ## build the tool without any need of a library: copy it to any Linux machine of this kind
+	$(Q)$(MAKE) --no-print-directory MODE=portable $(PORTABLE)
+	@ls -l $(PORTABLE)
+
+check-portable: portable $B/reprise ## run it in a folder with nothing else, with the system calls of Linux 4.18 (as root)
+	$(Q)tests/portable/check.sh "$(CC)" $(PORTABLE) $B/reprise
 
 .PHONY: check-other-release
 check-other-release: ## run the tests on the other Debian release, in a chroot (as root)
 	$(Q)+tests/other-release.sh
 
 check-unit: $B/unit $B/reprise-h5 ## run the unit tests
-	$(Q)$B/unit
+	$(Q)CK_DEFAULT_TIMEOUT=$${CK_DEFAULT_TIMEOUT:-60} $B/unit
 
 # Not part of check: it needs Python 3.11, a network the first time, and minutes.
 LAB_VENV ?= build/lab/venv
@@ -278,6 +294,9 @@ INSTALLED = \
 	755:$B/libreprise.so.$(VERSION):$(libdir)/libreprise.so.$(VERSION) \
 	link:libreprise.so.$(VERSION):$(libdir)/libreprise.so.$(SOMAJOR) \
 	link:libreprise.so.$(SOMAJOR):$(libdir)/libreprise.so \
+	755:$(RECORD_SO):$(libdir)/libreprise-record.so.$(VERSION) \
+	link:libreprise-record.so.$(VERSION):$(libdir)/libreprise-record.so.$(SOMAJOR) \
+	link:libreprise-record.so.$(SOMAJOR):$(libdir)/libreprise-record.so \
 	644:$B/reprise.pc:$(libdir)/pkgconfig/reprise.pc \
 	$(foreach h,$(wildcard include/*.h),644:$h:$(includedir)/$(notdir $h)) \
 	$(foreach p,$(wildcard man/*.[0-9]),644:$p:$(mandir)/man$(patsubst .%,%,$(suffix $p))/$(notdir $p)) \

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Run the README's second command on the other of the two Debian releases, bookworm or trixie, in a chroot: a fresh
-# one for each run, copied from one that debootstrap made and that is kept in the cache folder. Needs root. What
+# Run the README's second command, and the check of the portable tool, on the other of the two Debian releases,
+# bookworm or trixie, in a chroot: a fresh one for each run, copied from one that debootstrap made and that is kept in the cache folder. Needs root. What
 # cannot be run is a failure, with the reason: a release that nobody tried is not supported.
 #
 #   DEBIAN_MIRROR   where packages come from (http://deb.debian.org/debian)
@@ -64,6 +64,8 @@ git -c safe.directory="$PWD" ls-files -z | tar -c --null -T - | tar -x -C "$root
 # Mounts are made in a namespace of their own, and processes run in one: both end with it, whatever happens.
 # shellcheck disable=SC2016
 unshare --mount --pid --fork --kill-child --propagation private bash -euc '
+	# A mount of its own, so that the check of the portable tool can make a namespace in it.
+	mount --bind "$1" "$1"
 	mount -t proc proc "$1/proc"
 	mount --rbind /dev "$1/dev"
 	exec chroot "$1" /bin/sh -euc "
@@ -73,5 +75,6 @@ unshare --mount --pid --fork --kill-child --propagation private bash -euc '
 		. /etc/os-release
 		echo \"on \$PRETTY_NAME: $2\"
 		$2
+		make check-portable
 	"
 ' bash "$root" "$command"

@@ -18,8 +18,8 @@ struct side {
 	bool open;
 };
 
-static int side_open(struct side *s, const char *path, const struct verify_options *o,
-	struct error *e)
+static int side_open(
+	struct side *s, const char *path, const struct verify_options *o, struct error *e)
 {
 	struct ledger_options lo = {.limits = &o->limits, .memory = o->limits.memory / 4};
 	int status = ledger_open(&s->ledger, &path, 1, &lo, e);
@@ -77,11 +77,12 @@ static void tell_match(struct report *r, const struct side *a, const struct side
 	struct findings *sink = &r->findings;
 
 	if (m->same > 0) {
-		struct finding *f = finding_add(sink, FINDING_D190, "%s of %s consumed what %s did%s",
-			counted_text(sink, m->same, "step"), b->path, a->path,
-			m->by_samples	      ? ", in batches of another size"
-			: m->equal < m->same ? ", placed on the ranks otherwise"
-					     : "");
+		struct finding *f =
+			finding_add(sink, FINDING_D190, "%s of %s consumed what %s did%s",
+				counted_text(sink, m->same, "step"), b->path, a->path,
+				m->by_samples        ? ", in batches of another size"
+				: m->equal < m->same ? ", placed on the ranks otherwise"
+						     : "");
 		f->place.step_first = b->steps[from_b].step;
 		f->place.step_last = b->steps[from_b + m->same - 1].step;
 		f->observed = quantity_count(m->same);
@@ -96,7 +97,8 @@ static void tell_match(struct report *r, const struct side *a, const struct side
 		how = findings_text(sink, "its samples are those of step %s there, a lag of %s",
 			count_text(sink, a->steps[elsewhere].step),
 			counted_text(sink,
-				(uint64_t)llabs(a->steps[elsewhere].step - a->steps[from_a + m->key_at].step),
+				(uint64_t)llabs(a->steps[elsewhere].step -
+						a->steps[from_a + m->key_at].step),
 				"step"));
 	struct finding *f = finding_add(sink, FINDING_D109, "step %s of %s is not that of %s: %s",
 		count_text(sink, own->step), b->path, a->path, how);
@@ -115,7 +117,8 @@ static void tell_control(struct report *r, const struct side *b, const struct si
 
 	if (g->line.count < 2 || control->count == 0) {
 		cover_not_checked(&r->coverage, "control", subject, "%s",
-			control->count == 0 ? "the control consumed nothing" : "there is no resume");
+			control->count == 0 ? "the control consumed nothing"
+					    : "there is no resume");
 		return;
 	}
 	const struct line_part *p = &g->line.items[g->line.count - 1];
@@ -143,21 +146,22 @@ static bool share_space(const struct ledger *a, const struct ledger *b)
 	return false;
 }
 
-static void fill_report(struct report *r, const struct side *a, const struct side *b,
-	const struct side *control)
+static void fill_report(
+	struct report *r, const struct side *a, const struct side *b, const struct side *control)
 {
 	uint32_t from_a = 0, from_b = 0;
 	struct verdict_case v = {.findings = &r->findings, .coverage = &r->coverage};
 
 	if (a->count > 0 && b->count > 0) {
-		int64_t first = a->steps[0].step > b->steps[0].step ? a->steps[0].step
-								    : b->steps[0].step;
+		int64_t first =
+			a->steps[0].step > b->steps[0].step ? a->steps[0].step : b->steps[0].step;
 		from_a = step_from(a, first);
 		from_b = step_from(b, first);
 	}
 	if (!share_space(&a->ledger, &b->ledger)) {
-		v.unreadable = "the two logs are of different data sets, orders or kinds of key, and such "
-			       "samples are not compared";
+		v.unreadable =
+			"the two logs are of different data sets, orders or kinds of key, and such "
+			"samples are not compared";
 		cover_not_checked(&r->coverage, "samples", "samples of the two, step by step", "%s",
 			v.unreadable);
 		struct verdict verdict = verdict_of(&v);

@@ -63,8 +63,7 @@ static int end_report(struct rp_report *r, int status, struct rp_report **report
 	if (status == RP_OK)
 		report_render_json(&r->report, &r->json);
 	if (status == RP_OK && r->json.failed)
-		status = fail(
-			e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for the report as JSON");
+		status = fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for the report as JSON");
 	if (status < 0) {
 		rp_report_free(r);
 		r = NULL;
@@ -86,6 +85,8 @@ static struct verify_options verify_options_of(const struct rp_verify_options *k
 		o.with_count++;
 	o.quick = known->quick != 0;
 	o.threads = (unsigned)known->threads;
+	o.run = known->run;
+	o.max_seconds = known->max_seconds > 0 ? known->max_seconds : -1;
 	if (known->rng_search)
 		o.limits.rng_search = known->rng_search;
 	if (known->memory_limit)
@@ -103,7 +104,8 @@ int rp_verify(const char *path, const struct rp_verify_options *options, struct 
 
 	if (!report)
 		return RP_E_ARGUMENT;
-	if (!path || !take_options(options, &known, sizeof known) || known.threads < 0)
+	if (!path || !take_options(options, &known, sizeof known) || known.threads < 0 ||
+		known.max_seconds < 0)
 		status = fail(&e, RP_E_ARGUMENT, ERROR_NO_OFFSET,
 			"no path, or options of an unknown release");
 	if (status == RP_OK && !(r = begin_report("verify", &e)))

@@ -790,8 +790,8 @@ static void conclude_rehearsal(
 	r->forecast = true;
 }
 
-static int judge_rehearsal(struct report *r, const struct ledger *l,
-	const struct audit_options *o, struct error *e)
+static int judge_rehearsal(
+	struct report *r, const struct ledger *l, const struct audit_options *o, struct error *e)
 {
 	static const struct rule *const asked[] = {
 		&rule_data_resume, &rule_data_ranks, &rule_data_repeats, &rule_data_attempts};

@@ -404,7 +404,9 @@ static void run_checksums(struct audit_case *c, struct findings *sink, struct co
 			"torch.load does not compare checksums and would load the damaged values";
 	}
 	const char *reason = NULL;
-	if (b->unreadable > 0)
+	if (b->late > 0)
+		reason = case_late;
+	else if (b->unreadable > 0)
 		reason = findings_text(
 			sink, "%llu could not be read", (unsigned long long)b->unreadable);
 	else if (b->with_checksum < b->storages_all)

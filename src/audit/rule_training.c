@@ -490,7 +490,7 @@ static void check_name_order(struct audit_case *c, struct findings *sink, const 
 		a = next_weight(c->previous, a + 1), b = next_weight(s, b + 1)) {
 		const struct state_tensor *x = &c->previous->tensors.items[a],
 					  *y = &s->tensors.items[b];
-		if (strcmp(x->name, y->name) == 0)
+		if (strcmp(tensor_bare_name(x), tensor_bare_name(y)) == 0)
 			continue;
 		odd++;
 		if (!example) {

@@ -565,7 +565,7 @@ int case_line_open(struct case_line *c, const struct ledger *l, enum attempt_kin
 	unsigned threads, struct error *e)
 {
 	*c = (struct case_line){.what = kind == ATTEMPT_VALIDATION ? "validation "
-				      : tip != LEDGER_NONE	   ? "rehearsed "
+					: tip != LEDGER_NONE       ? "rehearsed "
 								   : ""};
 	int status = lineage_build_to(&c->lineage, l, kind, tip, told, told_count, e);
 	if (status == RP_OK)

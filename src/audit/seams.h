@@ -54,7 +54,7 @@ struct seam_judgements {
 	ARRAY(struct seam_judgement) list; /* as alignments.seams */
 	/* Chance that two samples of an epoch are the same one, inside a rank and between ranks. */
 	double duplicates, cross_duplicates;
-	double measured; /* how many duplicates tell that; at least 1 */
+	double measured;  /* how many duplicates tell that; at least 1 */
 	bool keys_change; /* content keys that do not come again where epochs do */
 };
 

@@ -127,14 +127,13 @@ static int answer_gate(const struct options *o, struct report *r)
 }
 
 /*
- * A checkpoint is verified; the log of a run is audited, or a rehearsal held against it. Of a folder
- * that holds both, the checkpoint that a relaunch would use is judged where the log passes.
+ * A checkpoint is verified; the log of a run is audited, or a rehearsal held against it. Of a
+ * folder that holds both, the checkpoint that a relaunch would use is judged where the log passes.
  */
 static int fill_report(
 	struct report *r, const struct options *o, const struct verify_options *v, struct error *e)
 {
-	struct audit_options audit = {
-		.common = *v, .told = o->told, .told_count = o->told_count};
+	struct audit_options audit = {.common = *v, .told = o->told, .told_count = o->told_count};
 	const char *path = o->operands[0];
 	struct error unseen = ERROR_INIT;
 

@@ -32,7 +32,8 @@
  *   listing                       names, sizes and times below a path
  *   state, facts.def              files, facts, streams, optimizers, tensors
  *   run_file, run_keys.def        what the user tells of the run
- *   relate, bytes                 streams of two states; the one pass over all bytes
+ *   relate                        streams and tensors of two states
+ *   bytes, statistics, gather     the one pass over all bytes; values; elements that lie apart
  *   moments                       what Adam's moments must obey, element by element
  * profile/    frameworks
  *   profile, profiles.def         the table of them, and reading a checkpoint
@@ -50,8 +51,8 @@
  *   lines, scan                   lines of a file; parts of a JSON line
  *   doubts                        what is odd in a ledger as a record
  * audit/      the rules: audit, case, rules.def, rule_integrity, rule_position, rule_rng, rule_training,
- *             rule_optimizer, rule_values, rule_run; about sample logs: seams, rule_data, rule_data_epochs,
- *             rule_data_ranks, rule_data_attempts;
+ *             rule_optimizer, rule_values, rule_replicas, rule_run; about sample logs: seams, rule_data,
+ *             rule_data_epochs, rule_data_ranks, rule_data_attempts;
  *             defects, defects.def, defect_conditions, rule_defects: what frameworks get wrong, and in
  *             which versions; environment: the versions that will resume;
  *             policy, policies.def: what a gate asks for; verdict: one word, its evidence, an exit status

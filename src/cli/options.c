@@ -10,8 +10,8 @@
 #include "audit/verdict.h"
 #include "base/text.h"
 
-#define SHOWN_MAX 200u      /* bytes of an argument that a complaint shows */
-#define SETTLE_MAX 31536000 /* a year */
+#define SHOWN_MAX 200u /* bytes of an argument that a complaint shows */
+#define YEAR 31536000  /* a year */
 #define THREADS_MAX 1024
 #define HELP_COLUMN 28 /* where the summaries of options begin */
 
@@ -101,7 +101,12 @@ static bool take_unsigned(unsigned *out, const char *value, uint64_t max)
 
 static bool take_settle(struct options *o, const char *value)
 {
-	return take_unsigned(&o->verify.settle, value, SETTLE_MAX);
+	return take_unsigned(&o->verify.settle, value, YEAR);
+}
+
+static bool take_max_seconds(struct options *o, const char *value)
+{
+	return text_parse_i64(slice_of(value), 0, YEAR, &o->verify.max_seconds);
 }
 
 static bool take_threads(struct options *o, const char *value)
@@ -270,6 +275,9 @@ const struct option_row option_rows[] = {
 		"seconds, up to a year"},
 	{"output", 'o', false, "FILE", OF(snapshot) | OF(init),
 		"the file to write, all of it or nothing", take_output, "a file"},
+	{"max-seconds", 0, false, "SECONDS", OF_CHOOSING,
+		"begin nothing more after so long; the rest is \"not checked\"", take_max_seconds,
+		"seconds, up to a year"},
 	{"threads", 'j', false, "N", OF_JUDGING | OF(gate) | OF_LOGS,
 		"reading threads (one per core); never changes the output", take_threads,
 		"a number from 1 to 1024"},

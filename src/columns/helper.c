@@ -10,6 +10,7 @@
 #include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -37,6 +38,25 @@ static bool is_there(char *path, size_t size, const char *folder, size_t n, cons
 	return length > 0 && (size_t)length < size && access(path, X_OK) == 0;
 }
 
+/* The length of the folder that the tool was started from, with its slash; 0 where that is not
+ * known. */
+static size_t own_folder(char *self, size_t size)
+{
+	ssize_t n = readlink("/proc/self/exe", self, size - 1);
+
+	/* Without /proc: the name that it was started by, from where it was, which it has not left.
+	 */
+	if (n < 0) {
+		const char *name = (const char *)getauxval(AT_EXECFN);
+		n = name ? snprintf(self, size, "%s", name) : 0;
+		if ((size_t)n >= size)
+			n = 0;
+	}
+	while (n > 0 && self[n - 1] != '/')
+		n--;
+	return (size_t)n;
+}
+
 /*
  * Where the helper is: where the environment says, beside the tool (the build folder), in the
  * libexec folder of the tool's prefix, or where it was meant to be installed.
@@ -45,7 +65,7 @@ static int find_helper(char *path, size_t size, struct error *e)
 {
 	const char *named = secure_getenv("REPRISE_H5");
 	char self[PATH_MAX];
-	ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+	size_t n = own_folder(self, sizeof self);
 
 	if (named && *named) {
 		if (strlen(named) < size && access(named, X_OK) == 0) {
@@ -55,10 +75,8 @@ static int find_helper(char *path, size_t size, struct error *e)
 		return fail(e, RP_E_NOT_FOUND, ERROR_NO_OFFSET,
 			"REPRISE_H5 names %.100s, which cannot be run", named);
 	}
-	while (n > 0 && self[n - 1] != '/')
-		n--;
-	if ((n > 0 && (is_there(path, size, self, (size_t)n, "") ||
-			      is_there(path, size, self, (size_t)n, "../libexec/reprise/"))) ||
+	if ((n > 0 && (is_there(path, size, self, n, "") ||
+			      is_there(path, size, self, n, "../libexec/reprise/"))) ||
 		is_there(path, size, REPRISE_LIBEXEC, strlen(REPRISE_LIBEXEC), "/"))
 		return RP_OK;
 	return fail(e, RP_E_NOT_FOUND, ERROR_NO_OFFSET,

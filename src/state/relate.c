@@ -174,8 +174,7 @@ bool tensor_same_shape(const struct state_tensor *a, const struct state_tensor *
 	       (a->ndim == 0 || memcmp(a->shape, b->shape, a->ndim * sizeof *a->shape) == 0);
 }
 
-/* A wrapper for training in parallel or for averages puts "module." in front. */
-static const char *bare_name(const struct state_tensor *t)
+const char *tensor_bare_name(const struct state_tensor *t)
 {
 	static const char wrapper[] = "module.";
 
@@ -187,7 +186,7 @@ static int compare_names(const void *pa, const void *pb)
 {
 	const struct state_tensor *a = *(const struct state_tensor *const *)pa;
 	const struct state_tensor *b = *(const struct state_tensor *const *)pb;
-	int order = strcmp(bare_name(a), bare_name(b));
+	int order = strcmp(tensor_bare_name(a), tensor_bare_name(b));
 
 	if (order == 0)
 		order = (a->rank > b->rank) - (a->rank < b->rank);

@@ -67,6 +67,9 @@ bool tensors_compare(const struct state *earlier, enum tensor_role role, const s
 bool tensors_compare_file(const struct state *earlier, const struct state *later, uint32_t file,
 	struct tensor_changes *changes);
 
+/* A tensor's name without the "module." that wrappers for training in parallel put in front. */
+const char *tensor_bare_name(const struct state_tensor *t);
+
 bool tensor_same_shape(const struct state_tensor *a, const struct state_tensor *b);
 
 #endif

@@ -259,7 +259,8 @@ START_TEST(wrong_resumes_are_found)
 }
 END_TEST
 
-/* Public reports in small, each with what must be said of it ------------------------------------ */
+/* Public reports in small, each with what must be said of it ------------------------------------
+ */
 
 static struct ledger_attempt *sized(struct log *of, uint64_t size)
 {
@@ -463,8 +464,7 @@ START_TEST(declared_repeats_are_no_replay)
 			log_step(&g, (int64_t)k + 1, 0, 0, ids, 8);
 		}
 		judge();
-		ck_assert(declared ? at_least(SEVERITY_WARNING) == 0
-				   : found(FINDING_D106) != NULL);
+		ck_assert(declared ? at_least(SEVERITY_WARNING) == 0 : found(FINDING_D106) != NULL);
 		ck_assert_uint_eq(at_least(SEVERITY_ERROR), 0);
 		done();
 	}
@@ -491,7 +491,7 @@ START_TEST(draws_with_replacement_are_told_from_a_replay)
 		for (int k = 0; k < 60; k++) {
 			uint64_t ids[8];
 			for (int i = 0; i < 8; i++)
-				ids[i] = wrong	? drawn[k][i]
+				ids[i] = wrong    ? drawn[k][i]
 					 : k < 10 ? drawn[90 + k][i]
 						  : log_random(&seed) % 500;
 			for (uint32_t dp = 0; dp < 2; dp++)
@@ -521,8 +521,8 @@ START_TEST(natural_duplicates_are_measured_first)
 		uint64_t ids[4];
 		/* A tenth of the samples has a twin. */
 		for (int i = 0; i < 4; i++)
-			ids[i] = mark_mix(order[4 * k + i] < 40 ? order[4 * k + i] / 2
-								  : order[4 * k + i]);
+			ids[i] = mark_mix(
+				order[4 * k + i] < 40 ? order[4 * k + i] / 2 : order[4 * k + i]);
 		if (k == 50)
 			log_attempt(&g, 2, 50);
 		log_step(&g, k + 1, 0, 0, ids, 4);
@@ -609,8 +609,14 @@ END_TEST
 
 static void skip_run(int64_t from, int64_t to, size_t skipped, uint32_t ranks)
 {
-	struct shape s = {.seed = 3, .size = 120, .ranks = 2, .batch = 2, .shuffled = true,
-		.labelled = true, .sized = true, .epochs = 1};
+	struct shape s = {.seed = 3,
+		.size = 120,
+		.ranks = 2,
+		.batch = 2,
+		.shuffled = true,
+		.labelled = true,
+		.sized = true,
+		.epochs = 1};
 
 	plan_run(&s);
 	begin_run(&s);
@@ -664,8 +670,8 @@ START_TEST(an_empty_attempt_is_told_by_how_it_ended)
 		bool last;
 		int severity; /* of D114; -1: none */
 	} cases[] = {{"finished", 120, true, SEVERITY_ERROR}, {"finished", 60, true, -1},
-		{"killed", 120, true, -1}, {"", 120, true, SEVERITY_WARNING},
-		{"", 120, false, -1}, {"finished", -1, true, SEVERITY_WARNING}};
+		{"killed", 120, true, -1}, {"", 120, true, SEVERITY_WARNING}, {"", 120, false, -1},
+		{"finished", -1, true, SEVERITY_WARNING}};
 
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		log_begin(&g, 1 << 20, 0);
@@ -728,7 +734,8 @@ static void positions(int64_t second)
 		log_step(&g, (int64_t)k + 1, 0, 0, ids, 4);
 	}
 	struct ledger_checkpoint *c = array_push(&g.ledger.checkpoints, 10);
-	*c = (struct ledger_checkpoint){.attempt = 0, .step = 12, .position = 48, .path = "", .digest = ""};
+	*c = (struct ledger_checkpoint){
+		.attempt = 0, .step = 12, .position = 48, .path = "", .digest = ""};
 	c = array_push(&g.ledger.checkpoints, 10);
 	*c = (struct ledger_checkpoint){
 		.attempt = 1, .step = 18, .position = second, .path = "", .digest = ""};
@@ -751,8 +758,14 @@ END_TEST
 START_TEST(batches_in_other_turns_are_told_from_other_batches)
 {
 	for (int rotated = 0; rotated < 2; rotated++) {
-		struct shape s = {.seed = 5, .size = 96, .ranks = 1, .batch = 4, .shuffled = true,
-			.labelled = true, .sized = true, .epochs = 1};
+		struct shape s = {.seed = 5,
+			.size = 96,
+			.ranks = 1,
+			.batch = 4,
+			.shuffled = true,
+			.labelled = true,
+			.sized = true,
+			.epochs = 1};
 		plan_run(&s);
 		begin_run(&s);
 		log_attempt(&g, 1, 0)->workers = 2;
@@ -760,8 +773,8 @@ START_TEST(batches_in_other_turns_are_told_from_other_batches)
 			consume(&s, (int64_t)k + 1, k, 1);
 		log_attempt(&g, 2, 8)->workers = 2;
 		for (size_t k = 8; k < planned; k++)
-			consume(&s, (int64_t)k + 1, rotated ? (k % 2 ? k - 1 : k + 1) : planned + 7 - k,
-				1);
+			consume(&s, (int64_t)k + 1,
+				rotated ? (k % 2 ? k - 1 : k + 1) : planned + 7 - k, 1);
 		judge();
 		ck_assert((found(FINDING_D110) != NULL) == rotated);
 		ck_assert((found(FINDING_D109) != NULL) == !rotated);

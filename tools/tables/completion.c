@@ -71,12 +71,21 @@ static void add_words(struct strbuf *b, const struct argument *a)
 	if (strcmp(a->name, "NAME=VALUE") == 0) {
 		for (size_t i = 0; i < limit_row_count; i++)
 			strbuf_printf(b, "%s%s=", i ? " " : "", limit_rows[i].name);
-	} else if (strcmp(a->name, "CODE") == 0) {
-		for (size_t i = 0; i < FINDING_COUNT; i++)
-			strbuf_printf(b, "%s%s", i ? " " : "", finding_rows[i].code);
 	} else {
 		strbuf_add_text(b, a->words);
 	}
+}
+
+/* Codes, and behind them their names, which are offered where no code begins like what is typed. */
+static void add_codes(struct strbuf *b)
+{
+	strbuf_add_text(b, "_reprise_codes '");
+	for (size_t i = 0; i < FINDING_COUNT; i++)
+		strbuf_printf(b, "%s%s", i ? " " : "", finding_rows[i].code);
+	strbuf_add_text(b, "' '");
+	for (size_t i = 0; i < FINDING_COUNT; i++)
+		strbuf_printf(b, "%s%s", i ? " " : "", finding_rows[i].id);
+	strbuf_add_char(b, '\'');
 }
 
 /* How the words and files of an argument are offered: a function of the script and its words. */
@@ -84,6 +93,10 @@ static void add_offer(struct strbuf *b, const struct argument *a)
 {
 	static const char *const functions[] = {"words", "files", "folders"};
 
+	if (strcmp(a->name, "CODE") == 0) {
+		add_codes(b);
+		return;
+	}
 	strbuf_printf(b, "_reprise_%s '", functions[a->files]);
 	add_words(b, a);
 	strbuf_add_char(b, '\'');
