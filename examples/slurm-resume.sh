@@ -23,9 +23,10 @@ set -euo pipefail
 : "${CKPT_ROOT:?the folder that holds the checkpoints}"
 report=gate-${SLURM_JOB_ID:-0}.json
 
-# Metadata takes seconds at any size; POLICY=full reads every byte, which a requeue every few hours may not want.
+# Metadata takes seconds at any size; POLICY=full reads every byte, which a requeue every few hours may not want. In
+# ten minutes that are not enough the gate is undecided: it passes what it has looked at, and nothing else.
 gate() {
-	reprise gate "$CKPT_ROOT" --policy "${POLICY:-quick}" --print-path --report "$report"
+	reprise gate "$CKPT_ROOT" --max-seconds 600 --policy "${POLICY:-quick}" --print-path --report "$report"
 }
 
 resume=()

@@ -53,6 +53,8 @@ struct rp_verify_options {
 	uint64_t memory_limit; /* bytes; 0: 1 GiB */
 	int quick;             /* non-zero: metadata only, no tensor byte is read */
 	int threads;           /* reading threads; 0: one per core */
+	int max_seconds;       /* begin nothing more after so long, and say so; 0: no bound */
+	const char *run;       /* the run file; NULL: the nearest reprise.run, if there is one */
 	const char *env; /* prefix of the Python environment that will resume; NULL: not known */
 	const char *const *with; /* packages that will resume, "accelerate=1.10.1", and a NULL
 				    behind them; they go before what is installed; or NULL */

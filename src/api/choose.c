@@ -104,6 +104,10 @@ static int look(struct contender *k, struct report *r, struct subject *s,
 		if (!keep_log(k, &state))
 			status = fail(e, RP_E_MEMORY, ERROR_NO_OFFSET,
 				"no memory for a log of %zu points", state.log.count);
+	} else if (status == RP_E_LIMIT && deadline_passed(o->limits.deadline)) {
+		/* One that was seen in part must not count as rejected. */
+		fail(e, status, ERROR_NO_OFFSET,
+			"time ran out (--max-seconds) while its checkpoints were looked at");
 	} else if (status != RP_E_MEMORY) {
 		k->standing = STANDING_REJECTED;
 		k->reason = report_text(r, "%s", why.text);
@@ -571,7 +575,12 @@ int choose_checkpoint(struct choice *choice, struct report *r, struct subject *s
 			c->list.count);
 	}
 	for (size_t i = 0; i < c->list.count && status == RP_OK; i++)
-		status = look(&k[i], r, s, &c->list.items[i], o, e);
+		status =
+			deadline_passed(o->limits.deadline)
+				? fail(e, RP_E_LIMIT, ERROR_NO_OFFSET,
+					  "time ran out (--max-seconds) when %zu of its %zu checkpoints had been looked at",
+					  i, c->list.count)
+				: look(&k[i], r, s, &c->list.items[i], o, e);
 	if (status == RP_OK) {
 		settle_order(k, c);
 		find_earlier(k, c);

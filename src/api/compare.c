@@ -229,9 +229,11 @@ int compare_paths(struct report *r, const char *earlier, const char *later,
 	if (status == RP_OK && !o->quick) {
 		struct byte_totals ignored;
 		bool known_a, known_b = false;
-		status = subject_read_bytes(&a, o->threads, &ignored, &known_a, e);
+		status = subject_read_bytes(
+			&a, o->threads, o->limits.deadline, &ignored, &known_a, e);
 		if (status == RP_OK)
-			status = subject_read_bytes(&b, o->threads, &totals, &known_b, e);
+			status = subject_read_bytes(
+				&b, o->threads, o->limits.deadline, &totals, &known_b, e);
 		if (known_a && known_b)
 			c.bytes = &totals;
 		c.no_bytes = "a snapshot was taken without reading bytes (--quick)";

@@ -36,7 +36,7 @@ static bool take_options(const struct rp_verify_options *given, struct rp_verify
 		if (bytes[i] != 0)
 			return false;
 	memcpy(known, given, given->size < sizeof *known ? given->size : sizeof *known);
-	return known->threads >= 0;
+	return known->threads >= 0 && known->max_seconds >= 0;
 }
 
 int rp_verify(const char *path, const struct rp_verify_options *options, struct rp_report **report,
@@ -64,6 +64,8 @@ int rp_verify(const char *path, const struct rp_verify_options *options, struct 
 			o.with_count++;
 		o.quick = known.quick != 0;
 		o.threads = (unsigned)known.threads;
+		o.run = known.run;
+		o.max_seconds = known.max_seconds > 0 ? known.max_seconds : -1;
 		if (known.rng_search)
 			o.limits.rng_search = known.rng_search;
 		if (known.memory_limit)

@@ -39,13 +39,13 @@ int subject_open_one(struct subject *s, const char *path, const struct limits *l
 	return subject_read(s, &s->candidates.list.items[0], limits, sink, e);
 }
 
-int subject_read_bytes(struct subject *s, unsigned threads, struct byte_totals *totals, bool *known,
-	struct error *e)
+int subject_read_bytes(struct subject *s, unsigned threads, const struct deadline *deadline,
+	struct byte_totals *totals, bool *known, struct error *e)
 {
 	*known = !s->state.snapshot || s->state.bytes_read;
 	if (!s->state.snapshot)
 		return bytes_read(&s->state, s->listing.dirfd, s->chosen->base, team_size(threads),
-			totals, e);
+			deadline, totals, e);
 	bytes_recount(&s->state, totals);
 	return RP_OK;
 }

@@ -32,8 +32,8 @@ int subject_open_one(struct subject *s, const char *path, const struct limits *l
  * Look at the bytes of the checkpoint that was read, or at what a snapshot says of them. *known
  * tells whether totals hold: a snapshot may have been taken without.
  */
-int subject_read_bytes(struct subject *s, unsigned threads, struct byte_totals *totals, bool *known,
-	struct error *e);
+int subject_read_bytes(struct subject *s, unsigned threads, const struct deadline *deadline,
+	struct byte_totals *totals, bool *known, struct error *e);
 
 /* Digest its smaller files; of a snapshot, that was done. */
 int subject_digest_files(struct subject *s, struct error *e);

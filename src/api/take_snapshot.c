@@ -77,7 +77,7 @@ static int take(struct report *r, struct subject *s, struct findings *own, const
 		return fail(e, RP_E_ARGUMENT, ERROR_NO_OFFSET, "it is a snapshot already: copy it");
 	coverage_init(&cover);
 	if (!o->quick)
-		status = subject_read_bytes(s, o->threads, &totals, &known, e);
+		status = subject_read_bytes(s, o->threads, o->limits.deadline, &totals, &known, e);
 	if (status == RP_OK && !o->quick)
 		status = subject_digest_files(s, e);
 	if (status == RP_OK) {

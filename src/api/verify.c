@@ -17,12 +17,18 @@
 
 struct verify_options verify_defaults(void)
 {
-	return (struct verify_options){
-		.limits = limits_default(), .step = -1, .settle = SETTLE_SECONDS};
+	return (struct verify_options){.limits = limits_default(),
+		.step = -1,
+		.max_seconds = -1,
+		.settle = SETTLE_SECONDS};
 }
 
-/* Why a file could not be looked at, where that is no defect of the file; NULL where all could. */
-static const char *unreadable(struct report *r, const struct state *s)
+/*
+ * Why a file or its bytes could not be looked at, where that is no defect of the file; NULL where
+ * all could. `totals` is of its bytes, or NULL where none were to be read.
+ */
+static const char *unreadable(
+	struct report *r, const struct state *s, const struct byte_totals *totals)
 {
 	for (size_t i = 0; i < s->files.count; i++) {
 		const struct state_file *f = &s->files.items[i];
@@ -34,6 +40,11 @@ static const char *unreadable(struct report *r, const struct state *s)
 			continue;
 		return report_text(r, "%s could not be read: %s", f->path, f->error);
 	}
+	if (totals && totals->unreadable > 0)
+		return report_text(r,
+			"the bytes of %llu of %llu storages could not be read, or changed meanwhile",
+			(unsigned long long)totals->unreadable,
+			(unsigned long long)totals->storages_all);
 	return NULL;
 }
 
@@ -108,14 +119,17 @@ static int look_at_bytes(struct subject *now, struct subject *before,
 	struct error *e)
 {
 	bool known;
-	int status = subject_read_bytes(now, o->threads, totals, &known, e);
+	int status = subject_read_bytes(now, o->threads, o->limits.deadline, totals, &known, e);
 
 	c->bytes = known ? totals : NULL;
 	c->no_bytes = known ? NULL : "the snapshot was taken without reading bytes (--quick)";
 	if (status == RP_OK && before) {
 		struct byte_totals ignored;
-		status = subject_read_bytes(before, o->threads, &ignored, &known, e);
+		status = subject_read_bytes(
+			before, o->threads, o->limits.deadline, &ignored, &known, e);
+		c->bytes_late = known && status == RP_OK && ignored.late > 0;
 	}
+	c->bytes_late = c->bytes_late || (c->bytes && totals->late > 0);
 	return status;
 }
 
@@ -157,22 +171,32 @@ static int open_environment(
 	return RP_OK;
 }
 
+/* What is judged, and what with. */
+struct judging {
+	struct subject *now;
+	struct subject before, older; /* where there are such */
+	bool has_before, has_older;
+	struct subject original; /* what it should be a copy of, where that was asked for */
+	const char *no_before;   /* why there is none, for coverage */
+	struct run_in_use run;
+};
+
 /* Judge a state that has been read, against an earlier one where there is one. */
-static int judge(struct report *r, struct subject *now, struct subject *before,
-	struct subject *older, const struct state *original, const struct run_in_use *run,
-	const struct verify_options *o, struct error *e)
+static int judge(
+	struct report *r, struct judging *j, const struct verify_options *o, struct error *e)
 {
+	struct subject *now = j->now, *before = j->has_before ? &j->before : NULL,
+		       *older = j->has_older ? &j->older : NULL;
+	const struct state *original = o->snapshot ? &j->original.state : NULL;
 	struct environment environment;
 	struct audit_case c = {
 		.current = &now->state,
 		.previous = before ? &before->state : NULL,
-		.no_previous = now->candidates.root
-				       ? "the root holds no earlier checkpoint of this line"
-				       : "no earlier checkpoint was given (--against)",
+		.no_previous = j->no_before,
 		.older = older ? &older->state : NULL,
 		.original = original,
 		.current_place = subject_place(now),
-		.run = run_file_of(run),
+		.run = run_file_of(&j->run),
 		.limits = &o->limits,
 		.environment = &environment,
 	};
@@ -182,15 +206,17 @@ static int judge(struct report *r, struct subject *now, struct subject *before,
 	struct rng_search search;
 	int status = open_environment(&environment, r, o, e);
 
+	c.current_place.deadline = c.previous_place.deadline = o->limits.deadline;
 	rng_search_init(&search, o->limits.rng_search);
+	search.deadline = o->limits.deadline;
 	if (before && status == RP_OK)
 		status = streams_relate(&c.streams, &before->state, &now->state, &search, e);
 	if (older && status == RP_OK)
 		status =
 			streams_relate(&c.older_streams, &older->state, &before->state, &search, e);
-	if (status == RP_OK && !o->quick) {
+	c.search_late = search.late;
+	if (status == RP_OK && !o->quick)
 		status = look_at_bytes(now, before, o, &totals, &c, e);
-	}
 	if (status == RP_OK && original)
 		status = subject_digest_files(now, e);
 	if (status == RP_OK) {
@@ -199,7 +225,7 @@ static int judge(struct report *r, struct subject *now, struct subject *before,
 			cover_not_checked(&r->coverage, "files", "the checkpoint's files",
 				"a snapshot was judged: what became of them since it was taken is not seen");
 		mark_not_ready(r, &now->state, o->settle);
-		struct verdict_case v = {.unreadable = unreadable(r, &now->state)};
+		struct verdict_case v = {.unreadable = unreadable(r, &now->state, c.bytes)};
 		if (!v.unreadable)
 			v.unreadable = c.undecided;
 		if (!v.unreadable && original && !c.compared)
@@ -208,6 +234,7 @@ static int judge(struct report *r, struct subject *now, struct subject *before,
 		conclude(r, &v,
 			&(struct policy_subject){.state = &now->state,
 				.has_previous = before != NULL,
+				.bytes_late = c.bytes_late,
 				.first = !before && now->candidates.root},
 			o);
 		r->summary = overview_line(r, &now->state);
@@ -255,8 +282,10 @@ static int judge_unreadable(struct report *r, const struct candidate *c,
 		defect = defect || verdict_fails(&r->findings.list.items[i], SEVERITY_OK);
 	if (!defect)
 		return e->status;
-	cover_not_checked(&r->coverage, "contents", "all that is in the checkpoint",
-		"no file of it could be read");
+	cover_not_checked(&r->coverage, "contents", "all that is in the checkpoint", "%s",
+		e->status == RP_E_LIMIT && deadline_passed(o->limits.deadline)
+			? case_late
+			: "no file of it could be read");
 	report_add_input(r, c->path, "checkpoint", c->profile ? c->profile->name : "");
 	conclude(r, &(struct verdict_case){.unreadable = report_text(r, "%s", e->text)},
 		&(struct policy_subject){0}, o);
@@ -289,7 +318,7 @@ static int open_original(
 	int status = subject_open_one(s, o->snapshot, &o->limits, &own, e);
 	findings_release(&own);
 	if (status == RP_OK)
-		status = subject_read_bytes(s, o->threads, &ignored, &known, e);
+		status = subject_read_bytes(s, o->threads, o->limits.deadline, &ignored, &known, e);
 	if (status == RP_OK)
 		status = subject_digest_files(s, e);
 	if (status < 0)
@@ -298,64 +327,78 @@ static int open_original(
 	return RP_OK;
 }
 
+/* An earlier one for which the time is not enough is done without. */
+static int open_in_time(struct judging *j, struct subject *s, bool *has, const char *named,
+	size_t at, const struct verify_options *o, struct error *e)
+{
+	int status = open_earlier(s, named, j->now->listing.root, at, o, e);
+
+	*has = true;
+	if (status != RP_E_LIMIT || !deadline_passed(o->limits.deadline))
+		return status;
+	subject_close(s);
+	*has = false;
+	*e = ERROR_INIT;
+	j->no_before = "time ran out (--max-seconds) before the earlier checkpoint was read";
+	return RP_OK;
+}
+
 /* Open what it is compared with, and tell all of them what the run file says. */
-static int open_others(struct report *r, struct subject *now, struct subject *before,
-	struct subject *older, const struct choice *choice, struct run_in_use *run,
+static int open_others(struct report *r, struct judging *j, const struct choice *choice,
 	const struct verify_options *o, struct error *e)
 {
-	int status = run_open(run, r, o->run, now, e);
+	int status = run_open(&j->run, r, o->run, j->now, e);
 
-	if (status == RP_OK && before)
-		status =
-			open_earlier(before, o->against, now->listing.root, choice->previous, o, e);
-	if (status == RP_OK && older)
-		status = open_earlier(older, NULL, now->listing.root, choice->older, o, e);
-	if (status == RP_OK && o->against && same_file(now, before))
+	if (status == RP_OK && (o->against || choice->previous != SIZE_MAX))
+		status = open_in_time(
+			j, &j->before, &j->has_before, o->against, choice->previous, o, e);
+	if (status == RP_OK && j->has_before && !o->against && choice->older != SIZE_MAX)
+		status = open_in_time(j, &j->older, &j->has_older, NULL, choice->older, o, e);
+	if (status == RP_OK && o->against && j->has_before && same_file(j->now, &j->before))
 		status = fail(e, RP_E_ARGUMENT, ERROR_NO_OFFSET,
 			"--against %s is the checkpoint itself", o->against);
 	if (status < 0)
 		return status;
-	run_tell(run, now);
-	if (before)
-		run_tell(run, before);
-	if (older)
-		run_tell(run, older);
+	run_tell(&j->run, j->now);
+	if (j->has_before)
+		run_tell(&j->run, &j->before);
+	if (j->has_older)
+		run_tell(&j->run, &j->older);
 	return RP_OK;
 }
 
 static int judge_choice(struct report *r, struct subject *now, const struct choice *choice,
 	const struct verify_options *o, struct error *e)
 {
-	struct subject earlier[2] = {SUBJECT_INIT, SUBJECT_INIT}, original = SUBJECT_INIT;
-	struct run_in_use run = {0};
-	bool has_before = o->against || choice->previous != SIZE_MAX;
-	struct subject *before = has_before ? &earlier[0] : NULL;
-	struct subject *older =
-		has_before && !o->against && choice->older != SIZE_MAX ? &earlier[1] : NULL;
+	struct judging j = {.now = now,
+		.before = SUBJECT_INIT,
+		.older = SUBJECT_INIT,
+		.original = SUBJECT_INIT,
+		.no_before = now->candidates.root
+				     ? "the root holds no earlier checkpoint of this line"
+				     : "no earlier checkpoint was given (--against)"};
 	int status = subject_read(
 		now, &now->candidates.list.items[choice->chosen], &o->limits, &r->findings, e);
 
 	if (status < 0)
 		return judge_unreadable(r, now->chosen, o, e);
 	overview_input(r, &now->state, now->state.snapshot ? "snapshot" : "checkpoint");
-	status = open_others(r, now, before, older, choice, &run, o, e);
-	if (status == RP_OK && before)
-		overview_input(r, &before->state, "against");
+	status = open_others(r, &j, choice, o, e);
+	if (status == RP_OK && j.has_before)
+		overview_input(r, &j.before.state, "against");
 	if (status == RP_OK && o->snapshot)
-		status = open_original(r, &original, o, e);
+		status = open_original(r, &j.original, o, e);
 	if (status == RP_OK)
-		status = judge(r, now, before, older, o->snapshot ? &original.state : NULL, &run, o,
-			e);
-	if (before)
-		subject_close(before);
-	if (older)
-		subject_close(older);
-	subject_close(&original);
-	run_release(&run);
+		status = judge(r, &j, o, e);
+	subject_close(&j.before);
+	subject_close(&j.older);
+	subject_close(&j.original);
+	run_release(&j.run);
 	return status;
 }
 
-int verify_path(struct report *r, const char *path, const struct verify_options *o, struct error *e)
+static int verify_in_time(
+	struct report *r, const char *path, const struct verify_options *o, struct error *e)
 {
 	struct subject now;
 	struct choice choice;
@@ -369,4 +412,16 @@ int verify_path(struct report *r, const char *path, const struct verify_options 
 	report_finish(r);
 	choice_judged(r);
 	return status;
+}
+
+int verify_path(struct report *r, const char *path, const struct verify_options *o, struct error *e)
+{
+	struct verify_options timed = *o;
+	struct deadline deadline = {0};
+
+	if (o->max_seconds >= 0) {
+		deadline_set(&deadline, (uint64_t)o->max_seconds * 1000);
+		timed.limits.deadline = &deadline;
+	}
+	return verify_in_time(r, path, &timed, e);
 }

@@ -16,6 +16,7 @@ struct verify_options {
 	int64_t step;                /* the checkpoint of a root to judge, or -1 */
 	bool quick;                  /* metadata only */
 	unsigned threads;            /* 0: one per core */
+	int64_t max_seconds;         /* begin nothing more after so long; -1: take what it takes */
 	unsigned settle;             /* seconds; younger unfinished checkpoints are "not ready" */
 	const struct policy *policy; /* of a gate; NULL: errors fail, nothing is required */
 	const char *env;             /* prefix of the Python that will resume, or NULL */

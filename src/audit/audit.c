@@ -74,6 +74,8 @@ void audit_run(struct audit_case *c, struct findings *sink, struct coverage *cov
 		audit_rule(rules[i], c, sink, cover);
 }
 
+const char case_late[] = "time ran out (--max-seconds)";
+
 void place_file(struct findings *sink, struct finding *f, struct state *s, uint32_t file)
 {
 	f->place.file =

@@ -35,6 +35,8 @@ struct audit_case {
 	const struct case_line *lines; /* training, then validation where there is any */
 	size_t line_count;
 	const struct limits *limits;
+	bool bytes_late;      /* the deadline came before all bytes of both were read */
+	bool search_late;     /* or before the random streams were related */
 	const struct state *original; /* what the current one should be a copy of, or NULL */
 	uint64_t copied;              /* tensors that are equal in it */
 	bool compared;                /* all were compared */
@@ -75,6 +77,9 @@ void audit_rule(
 
 /* Run every rule. */
 void audit_run(struct audit_case *c, struct findings *sink, struct coverage *cover);
+
+/* Why something was not looked at where the deadline came first. */
+extern const char case_late[];
 
 /* Helpers that rules share. ----------------------------------------------------------------------
  */

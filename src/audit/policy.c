@@ -465,7 +465,7 @@ static enum policy_need need_of(
 {
 	enum policy_need need = p->needs[rule];
 	bool lacks_previous = (rules[rule]->needs & NEEDS_PREVIOUS) && !subject->has_previous;
-	bool lacks_bytes = (rules[rule]->needs & NEEDS_BYTES) && !p->bytes;
+	bool lacks_bytes = (rules[rule]->needs & NEEDS_BYTES) && (!p->bytes || subject->bytes_late);
 
 	if (need == NEED_NAMED)
 		return need;

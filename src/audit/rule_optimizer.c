@@ -20,13 +20,16 @@ static void broken_finding(struct audit_case *c, struct findings *sink,
 static void cover_moments(struct coverage *cover, const char *rule, const char *subject,
 	const struct moments_outcome *m)
 {
-	if (m->tensors == 0)
+	if (m->tensors == 0 && m->late)
+		cover_not_checked(cover, rule, subject, "%s", case_late);
+	else if (m->tensors == 0)
 		cover_not_checked(cover, rule, subject,
 			"no float32 moments of Adam with constant betas are saved");
 	else
 		cover_ran(cover, rule, subject, "tensors", m->tensors, m->tensors + m->skipped,
-			m->skipped ? "the others are of other types, or have no counterpart"
-				   : NULL);
+			m->late      ? case_late
+			: m->skipped ? "the others are of other types, or have no counterpart"
+				     : NULL);
 }
 
 static void run_moments(struct audit_case *c, struct findings *sink, struct coverage *cover)

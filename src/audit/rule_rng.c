@@ -549,7 +549,7 @@ static void run_rng_continues(struct audit_case *c, struct findings *sink, struc
 			continue;
 		}
 		total++;
-		if (p->relation.kind == RNG_NOT_COMPARABLE)
+		if (p->relation.kind == RNG_NOT_COMPARABLE || p->relation.kind == RNG_NOT_SEARCHED)
 			continue;
 		compared++;
 		bool bounded = p->relation.kind == RNG_UNRELATED && p->relation.exhausted;
@@ -599,8 +599,9 @@ static void run_rng_continues(struct audit_case *c, struct findings *sink, struc
 	else
 		cover_ran(cover, "rng-continues", "random streams since the previous checkpoint",
 			"streams", compared, total,
-			exhausted ? "the search bound was reached for some (--limit rng-search=N)"
-				  : NULL);
+			c->search_late ? case_late
+			: exhausted ? "the search bound was reached for some (--limit rng-search=N)"
+				    : NULL);
 }
 
 const struct rule rule_rng_continues = {

@@ -102,8 +102,9 @@ static void run_values(struct audit_case *c, struct findings *sink, struct cover
 			judge_values(c, sink, t, v);
 	}
 	cover_ran(cover, "values", "values of weights and moments", "tensors", looked, judged,
-		looked < judged ? "the others are no floats, or their bytes could not be read"
-				: NULL);
+		looked == judged ? NULL
+		: c->bytes_late  ? case_late
+				 : "the others are no floats, or their bytes could not be read");
 }
 
 const struct rule rule_values = {
@@ -251,8 +252,9 @@ static void run_values_change(struct audit_case *c, struct findings *sink, struc
 		tensor_pairs_release(&pairs);
 	}
 	cover_ran(cover, name, subject, "tensors", compared, both,
-		compared < both ? "the others are no floats, or their bytes could not be read"
-				: NULL);
+		compared == both ? NULL
+		: c->bytes_late  ? case_late
+				 : "the others are no floats, or their bytes could not be read");
 }
 
 const struct rule rule_values_change = {

@@ -7,12 +7,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/deadline.h"
 #include "base/slice.h"
 
 struct limits {
 #define LIMIT(field, name, value, text) uint64_t field;
 #include "base/limits.def"
 #undef LIMIT
+	const struct deadline *deadline; /* after which nothing more is begun, or NULL; borrowed */
 };
 
 struct limit_row {

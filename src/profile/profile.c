@@ -164,16 +164,28 @@ int checkpoint_load(struct state *s, const struct candidate *candidate, const st
 		.state = s, .sink = sink, .limits = limits, .file = NO_FILE, .rank = NO_RANK};
 	strbuf_init(&c.path, PATH_MAX_BYTES);
 	size_t wanted = 0, read = 0;
+	bool late = false;
 	uint32_t failed = NO_FILE;
 	for (uint32_t i = 0; i < s->files.count; i++) {
 		if (s->files.items[i].role == FILE_OTHER || s->files.items[i].role == FILE_LEFTOVER)
 			continue;
 		wanted++;
+		late = deadline_passed(limits->deadline);
+		if (late)
+			break;
 		read_file(&c, l, &l->files.items[candidate->files[i]], i, read == 0);
 		if (s->files.items[i].status == FILE_READ)
 			read++;
 		else if (failed == NO_FILE)
 			failed = i;
+	}
+	/* A part of the metadata says nothing: what was not read would look as if it were missing.
+	 */
+	if (late) {
+		strbuf_release(&c.path);
+		array_release(&c.storages);
+		return fail(e, RP_E_LIMIT, ERROR_NO_OFFSET,
+			"time ran out (--max-seconds) when %zu of its files had been read", read);
 	}
 	c.file = NO_FILE;
 	c.rank = NO_RANK;

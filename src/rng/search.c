@@ -23,6 +23,7 @@
 #define N MT19937_WORDS
 #define NO_NODE UINT32_MAX
 #define NODES_MAX ((size_t)NO_NODE - 1)
+#define ASK_EVERY 64u /* blocks between two looks at the clock: some 20 us */
 #define LANDMARK_EVERY 64u
 
 /* How far the first round of walks goes, in blocks, and the factor of each further round. */
@@ -279,7 +280,10 @@ static uint32_t node_at(struct rng_search *s, const struct mt19937 *start, struc
 	return number;
 }
 
-/* Walk on from a root for up to `blocks`, or until it joins another path. */
+/*
+ * Walk on from a root for up to `blocks`, or until it joins another path. The deadline ends all
+ * walks by taking what is left of the budget.
+ */
 static int walk(struct rng_search *s, uint32_t root, uint64_t blocks, struct error *e)
 {
 	struct rng_node *node = &s->nodes.items[root];
@@ -292,6 +296,11 @@ static int walk(struct rng_search *s, uint32_t root, uint64_t blocks, struct err
 	}
 	struct mt19937 *m = node->walk;
 	for (; blocks > 0; blocks--) {
+		if (blocks % ASK_EVERY == 0 && deadline_passed(s->deadline)) {
+			s->late = true;
+			s->budget = 0;
+			return RP_OK;
+		}
 		mt19937_twist(m);
 		node->depth++;
 		s->walked += N;
@@ -738,9 +747,14 @@ int rng_search_run(struct rng_search *s, struct error *e)
 		if (status < 0)
 			return status;
 	}
-	for (struct rng_query *q = first; q < end; q++)
-		if (is_walked(q))
-			relate_mt(s, q);
+	for (struct rng_query *q = first; q < end; q++) {
+		if (!is_walked(q))
+			continue;
+		relate_mt(s, q);
+		/* What was not found in the time that there was is not unrelated. */
+		if (s->late && q->answer.kind == RNG_UNRELATED)
+			q->answer.kind = RNG_NOT_SEARCHED;
+	}
 	s->first_open = s->queries.count;
 	return RP_OK;
 }
@@ -777,6 +791,8 @@ const char *rng_relation_name(enum rng_relation_kind kind)
 		return "behind";
 	case RNG_UNRELATED:
 		return "unrelated";
+	case RNG_NOT_SEARCHED:
+		return "not-searched";
 	case RNG_NOT_COMPARABLE:
 		break;
 	}

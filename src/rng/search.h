@@ -24,6 +24,7 @@
 #include <stdint.h>
 
 #include "base/array.h"
+#include "base/deadline.h"
 #include "base/error.h"
 
 struct rng_state;
@@ -41,6 +42,7 @@ enum rng_relation_kind {
 	RNG_RESEEDED,       /* the later state follows from a known seed, not from the earlier */
 	RNG_BEHIND,         /* the earlier state follows from the later one */
 	RNG_UNRELATED,      /* none of these, as far as was searched */
+	RNG_NOT_SEARCHED,   /* the deadline came first */
 	RNG_NOT_COMPARABLE, /* of different kinds, or of a kind that tells nothing */
 };
 
@@ -64,8 +66,10 @@ struct rng_relation {
 };
 
 struct rng_search {
-	uint64_t budget; /* words that may still be walked */
-	uint64_t walked; /* words walked so far, by all queries together */
+	const struct deadline *deadline; /* when to stop whatever the budget; or NULL */
+	bool late;                       /* it stopped the search */
+	uint64_t budget;                 /* words that may still be walked */
+	uint64_t walked;                 /* words walked so far, by all queries together */
 	ARRAY(struct rng_node) nodes;
 	ARRAY(struct rng_candidate) candidates;
 	ARRAY(struct rng_guesses) guesses;
@@ -105,7 +109,7 @@ int rng_search_relate(struct rng_search *s, const struct rng_state *earlier,
 extern const uint64_t rng_common_seeds[];
 extern const size_t rng_common_seed_count;
 
-/* "identical", "advanced", "re-seeded", "behind", "unrelated", "not-comparable". */
+/* "identical", "advanced", "re-seeded", "behind", "unrelated", "not-searched", "not-comparable". */
 const char *rng_relation_name(enum rng_relation_kind kind);
 
 #endif

@@ -170,6 +170,7 @@ enum tensor_use {
 
 struct plan {
 	struct state *state;
+	const struct deadline *deadline;
 	int dirfd;
 	const char *prefix;
 	uint32_t *order; /* storages that lie in a file, by place */
@@ -184,6 +185,7 @@ struct plan {
 	ARRAY(uint32_t) gathered; /* tensors */
 	bool *lost_storages;      /* something of it could not be read */
 	bool *lost_tensors;       /* the same of gathered ones */
+	bool *late_storages;      /* something of it was not read in time */
 	bool *changed;            /* of each file: it changed meanwhile */
 	size_t next_block, claim; /* what the threads take next, and how many */
 	size_t next_gathered;
@@ -438,6 +440,7 @@ static void plan_release(struct plan *p)
 	free(p->partial);
 	free(p->lost_storages);
 	free(p->lost_tensors);
+	free(p->late_storages);
 	free(p->changed);
 	array_release(&p->pieces);
 	array_release(&p->blocks);
@@ -455,9 +458,11 @@ static bool plan_make(struct plan *p)
 	p->same_as = calloc(tensors + 1, sizeof *p->same_as);
 	p->lost_storages = calloc(storages + 1, sizeof *p->lost_storages);
 	p->lost_tensors = calloc(tensors + 1, sizeof *p->lost_tensors);
+	p->late_storages = calloc(storages + 1, sizeof *p->late_storages);
 	p->changed = calloc(s->files.count + 1, sizeof *p->changed);
 	if (!p->order || !p->users || !p->use || !p->same_as || !p->lost_storages ||
-		!p->lost_tensors || !p->changed || !array_reserve(&s->summaries, tensors, SIZE_MAX))
+		!p->lost_tensors || !p->late_storages || !p->changed ||
+		!array_reserve(&s->summaries, tensors, SIZE_MAX))
 		return false;
 	if (tensors > 0)
 		memset(s->summaries.items, 0, tensors * sizeof *s->summaries.items);
@@ -559,7 +564,8 @@ static void take_block(struct reader *r, const struct block *b)
 {
 	struct plan *p = r->plan;
 	struct piece *pieces = &p->pieces.items[b->first];
-	bool ok = reader_open(r, b->file) &&
+	bool late = deadline_passed(p->deadline);
+	bool ok = !late && reader_open(r, b->file) &&
 		  source_read(&r->source, b->at, r->buffer, b->bytes, NULL) == RP_OK;
 
 	for (size_t i = 0; i < b->count; i++) {
@@ -567,6 +573,8 @@ static void take_block(struct reader *r, const struct block *b)
 		uint8_t *bytes = r->buffer + (q->at - b->at);
 		if (!ok) {
 			set(&p->lost_storages[q->storage]);
+			if (late)
+				set(&p->late_storages[q->storage]);
 			continue;
 		}
 		if (p->state->storages.items[q->storage].crc_known)
@@ -606,6 +614,8 @@ static bool fold(void *context, uint8_t *bytes, size_t n)
 {
 	struct folding *f = context;
 
+	if (deadline_passed(f->reader->plan->deadline))
+		return false;
 	while (n > 0) {
 		size_t room = LEAF_BYTES - f->filled, taken = n < room ? n : room;
 		memcpy(f->reader->buffer + f->filled, bytes, taken);
@@ -627,10 +637,12 @@ static void take_gathered(struct reader *r, uint32_t tensor)
 		.tensor = tensor,
 		.leaf = whole->leaves > 0 ? whole->first_leaf : NO_LEAF};
 
-	if (!reader_open(r, t->file) ||
+	if (deadline_passed(r->plan->deadline) || !reader_open(r, t->file) ||
 		!gather_tensor(&r->gather, &r->source, s->storages.items[t->storage].offset, t,
 			fold, &f)) {
 		set(&r->plan->lost_tensors[tensor]);
+		if (deadline_passed(r->plan->deadline))
+			set(&r->plan->late_storages[t->storage]);
 		return;
 	}
 	if (f.filled > 0)
@@ -780,10 +792,20 @@ static void finish_summary(struct plan *p, uint32_t tensor)
 		join_leaves(p, tensor);
 }
 
-int bytes_read(struct state *s, int dirfd, const char *prefix, unsigned threads,
-	struct byte_totals *totals, struct error *e)
+static void count_late(const struct plan *p, struct byte_totals *totals)
 {
-	struct plan p = {.state = s, .dirfd = dirfd, .prefix = prefix};
+	for (size_t i = 0; i < p->storages; i++) {
+		if (!p->late_storages[p->order[i]])
+			continue;
+		totals->late++;
+		totals->unreadable -= !p->state->storages.items[p->order[i]].read;
+	}
+}
+
+int bytes_read(struct state *s, int dirfd, const char *prefix, unsigned threads,
+	const struct deadline *deadline, struct byte_totals *totals, struct error *e)
+{
+	struct plan p = {.state = s, .dirfd = dirfd, .prefix = prefix, .deadline = deadline};
 	int status = RP_OK;
 
 	if (!plan_make(&p))
@@ -803,6 +825,7 @@ int bytes_read(struct state *s, int dirfd, const char *prefix, unsigned threads,
 			finish_summary(&p, i);
 		s->bytes_read = true;
 		bytes_recount(s, totals);
+		count_late(&p, totals);
 	} else {
 		array_release(&s->summaries);
 		array_release(&s->leaves);

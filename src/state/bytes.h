@@ -19,16 +19,18 @@ struct byte_totals {
 	uint64_t with_checksum; /* of those read */
 	uint64_t mismatches;
 	uint64_t unreadable; /* could not be read in place, or the file changed */
+	uint64_t late;       /* were not read, since the deadline came first */
 };
 
 /*
  * Stream the state's storages, filling in their crc_found, and summaries and leaves. `dirfd` is the
  * folder that the state's files are relative to, `prefix` what stands before their names there.
  * Memory: 1 MiB a thread, 17 more where it meets tensors that do not lie in a row, and for each MiB
- * of tensors about 130 bytes.
+ * of tensors about 130 bytes. Storages that the deadline (or NULL) left unread, whole or in part,
+ * are counted and not read.
  */
 int bytes_read(struct state *s, int dirfd, const char *prefix, unsigned threads,
-	struct byte_totals *totals, struct error *e);
+	const struct deadline *deadline, struct byte_totals *totals, struct error *e);
 
 /* The totals of a pass that was made before, from what it left in the state: that of a snapshot. */
 void bytes_recount(const struct state *s, struct byte_totals *totals);

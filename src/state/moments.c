@@ -68,6 +68,9 @@ static bool stream(struct side *a, const struct state_place *pa, const struct st
 		return false;
 	for (uint64_t at = 0; at < total; at += CHUNK_ELEMENTS) {
 		size_t n = total - at < CHUNK_ELEMENTS ? (size_t)(total - at) : CHUNK_ELEMENTS;
+		out->late = out->late || deadline_passed(pb->deadline);
+		if (out->late)
+			return false;
 		if (source_read(&a->source, x->offset + at * sizeof(float), a->values,
 			    n * sizeof(float), NULL) < 0 ||
 			source_read(&b->source, y->offset + at * sizeof(float), b->values,

@@ -104,6 +104,23 @@ START_TEST(options_of_other_releases_work_unless_they_ask_for_what_is_not_there)
 }
 END_TEST
 
+START_TEST(a_run_file_can_be_named)
+{
+	struct rp_verify_options options = {
+		.size = sizeof options, .quick = 1, .max_seconds = 3600, .run = "no such file"};
+	const char *folder = "fixtures/torchdata-0.11.0/plain-loader/checkpoints/step_14.pt";
+
+	ck_assert_int_eq(rp_verify(folder, &options, &report, error, sizeof error), RP_E_IO);
+	ck_assert_ptr_nonnull(strstr(error, "no such file"));
+	options.run = "fixtures/torchdata-0.11.0/plain-loader/wrong.run";
+	ck_assert_int_eq(rp_verify(folder, &options, &report, NULL, 0), RP_OK);
+	ck_assert_str_eq(rp_report_verdict(report), "WOULD-REPLAY");
+	rp_report_free(report);
+	options.max_seconds = -1;
+	ck_assert_int_eq(rp_verify(folder, &options, &report, NULL, 0), RP_E_ARGUMENT);
+}
+END_TEST
+
 START_TEST(quick_reads_no_bytes_and_says_so)
 {
 	struct rp_verify_options options = {.size = sizeof options, .quick = 1, .threads = 2};
@@ -134,6 +151,7 @@ Suite *suite_api(void)
 	tcase_add_test(t, the_versions_that_will_resume_decide);
 	tcase_add_test(t, options_of_other_releases_work_unless_they_ask_for_what_is_not_there);
 	tcase_add_test(t, quick_reads_no_bytes_and_says_so);
+	tcase_add_test(t, a_run_file_can_be_named);
 	tcase_add_test(t, freeing_nothing_does_nothing);
 	suite_add_tcase(s, t);
 	return s;

@@ -97,7 +97,7 @@ static struct byte_totals read_all(unsigned threads)
 {
 	struct byte_totals totals;
 
-	ck_assert_int_eq(bytes_read(&state, AT_FDCWD, "", threads, &totals, NULL), RP_OK);
+	ck_assert_int_eq(bytes_read(&state, AT_FDCWD, "", threads, NULL, &totals, NULL), RP_OK);
 	return totals;
 }
 
@@ -438,6 +438,33 @@ START_TEST(a_file_that_changed_is_not_known)
 }
 END_TEST
 
+/* What was read in part is not read. A view that is gathered is looked at after all that lies in a
+ * row. */
+START_TEST(what_the_deadline_leaves_is_counted_and_not_known)
+{
+	static const int64_t shape[] = {100}, turned[] = {10, 10}, across[] = {1, 10};
+	uint8_t *file = make_file(400);
+	struct deadline passed, far;
+	struct byte_totals totals;
+
+	add_tensor(add_storage(0, 400), DTYPE_F32, 0, shape, NULL, 1);
+	add_tensor(0, DTYPE_F32, 0, turned, across, 2);
+	deadline_set(&passed, 0);
+	deadline_set(&far, 3600000);
+	ck_assert_int_eq(bytes_read(&state, AT_FDCWD, "", 2, &far, &totals, NULL), RP_OK);
+	ck_assert_uint_eq(totals.storages, 1);
+	ck_assert_uint_eq(totals.late + totals.unreadable, 0);
+	ck_assert_ptr_nonnull(tensor_summary_of(&state, &state.tensors.items[1]));
+	ck_assert_int_eq(bytes_read(&state, AT_FDCWD, "", 2, &passed, &totals, NULL), RP_OK);
+	ck_assert_uint_eq(totals.late, 1);
+	ck_assert_uint_eq(totals.unreadable + totals.storages + totals.with_checksum, 0);
+	ck_assert(!state.storages.items[0].read);
+	for (size_t i = 0; i < 2; i++)
+		ck_assert_ptr_null(tensor_summary_of(&state, &state.tensors.items[i]));
+	free(file);
+}
+END_TEST
+
 /* A few stored bytes that claim to be 2^40 elements, and a tensor beyond the end of its storage. */
 START_TEST(what_claims_too_much_is_not_read)
 {
@@ -539,6 +566,7 @@ Suite *suite_bytes(void)
 	tcase_add_test(t, any_number_of_threads_gives_the_same);
 	tcase_add_test(t, elements_in_any_order_are_gathered);
 	tcase_add_test(t, a_file_that_changed_is_not_known);
+	tcase_add_test(t, what_the_deadline_leaves_is_counted_and_not_known);
 	tcase_add_test(t, what_claims_too_much_is_not_read);
 	tcase_add_test(t, empty_tensors_are_known);
 	tcase_add_test(t, a_stored_checksum_proves_that_bytes_are_zero);

@@ -98,6 +98,23 @@ START_TEST(built_in_policies)
 }
 END_TEST
 
+START_TEST(bytes_that_time_left_unread_do_not_pass)
+{
+	static const char *const names[] = {"quick", "full", "strict"};
+
+	built_in(names[_i]);
+	cover_all("checksums");
+	cover_ran(&coverage, "checksums", "stored bytes", "storages", 1, 2, case_late);
+	struct verdict_case v = {.findings = &findings, .coverage = &coverage};
+	policy_apply(
+		&p, &v, &(struct policy_subject){.has_previous = true, .bytes_late = true}, wanted);
+	ck_assert_int_eq(verdict_of(&v).exit, p.bytes ? EXIT_STATUS_UNDECIDED : EXIT_STATUS_FINE);
+	/* What is proven is not hidden by it. */
+	finding_add(&findings, FINDING_I101, "a part is missing");
+	ck_assert_int_eq(verdict_of(&v).exit, EXIT_STATUS_FINDINGS);
+}
+END_TEST
+
 START_TEST(nothing_checked_never_passes)
 {
 	static const char *const names[] = {"quick", "full", "strict"};
@@ -350,6 +367,7 @@ Suite *suite_policy(void)
 
 	tcase_add_checked_fixture(t, begin, end);
 	tcase_add_test(t, built_in_policies);
+	tcase_add_loop_test(t, bytes_that_time_left_unread_do_not_pass, 0, 3);
 	tcase_add_loop_test(t, nothing_checked_never_passes, 0, 3);
 	tcase_add_test(t, what_is_required_and_was_not_checked_is_undecided);
 	tcase_add_test(t, some_is_enough_for_full_and_not_for_strict_or_by_name);

@@ -776,6 +776,31 @@ START_TEST(unrelated_states_use_up_the_budget_and_say_so)
 }
 END_TEST
 
+/* What was not searched is not unrelated. */
+START_TEST(a_deadline_ends_the_search_and_says_so)
+{
+	struct rng_state a = made(RNG_LAYOUT_PYTHON, 5, 77), b = made(RNG_LAYOUT_PYTHON, 6, 77);
+	struct rng_state c = made(RNG_LAYOUT_PYTHON, 5, 80);
+	struct deadline passed, far;
+
+	deadline_set(&passed, 0);
+	deadline_set(&far, 3600000);
+	rng_search_init(&search, 10000000);
+	search.deadline = &far;
+	ck_assert_int_eq(relate(&a, &b).kind, RNG_UNRELATED);
+	ck_assert(!search.late);
+	rng_search_release(&search);
+	rng_search_init(&search, 10000000);
+	search.deadline = &passed;
+	ck_assert_int_eq(relate(&a, &b).kind, RNG_NOT_SEARCHED);
+	ck_assert(search.late);
+	ck_assert_uint_lt(search.walked, 10000000 / 2);
+	/* What needs no search is answered all the same. */
+	ck_assert_int_eq(relate(&a, &a).kind, RNG_IDENTICAL);
+	ck_assert_int_eq(relate(&a, &c).kind, RNG_ADVANCED);
+}
+END_TEST
+
 START_TEST(a_hopeless_pair_does_not_starve_the_others)
 {
 	struct rng_state a = made(RNG_LAYOUT_PYTHON, 5, 77), b = made(RNG_LAYOUT_PYTHON, 6, 77);
@@ -1023,6 +1048,7 @@ Suite *suite_rng(void)
 	tcase_add_test(t, a_kept_normal_that_was_handed_out_is_an_advance_of_no_words);
 	tcase_add_test(t, one_flipped_bit_is_on_no_path);
 	tcase_add_test(t, unrelated_states_use_up_the_budget_and_say_so);
+	tcase_add_test(t, a_deadline_ends_the_search_and_says_so);
 	tcase_add_test(t, a_hopeless_pair_does_not_starve_the_others);
 	tcase_add_test(t, one_budget_is_shared_by_all_queries);
 	tcase_add_test(t, equal_states_are_searched_once);
