@@ -54,6 +54,33 @@ static void check_layout(struct audit_case *c, struct findings *sink)
 	}
 }
 
+/* Each of the folders of ranks beside each other holds a part of this checkpoint. */
+static void check_rank_folders(struct audit_case *c, struct findings *sink)
+{
+	struct state *s = c->current;
+	int32_t wanted = state_world(s), absent[64], found = 0;
+	size_t count = 0;
+
+	for (int32_t r = 0; s->rank_folders > 0 && r < wanted; r++) {
+		bool there = false;
+		for (size_t i = 0; i < s->files.count && !there; i++)
+			there = opened(&s->files.items[i]) && s->files.items[i].rank == r;
+		found += there;
+		if (!there && count < sizeof absent / sizeof absent[0])
+			absent[count++] = r;
+	}
+	if (s->rank_folders == 0 || count == 0)
+		return;
+	struct finding *f = finding_add(sink, FINDING_I101,
+		"the files of %d of %d ranks are missing", wanted - found, wanted);
+	place_file(sink, f, s, NO_FILE);
+	f->place.ranks = ranks_text(sink, absent, count);
+	f->place.step_first = f->place.step_last = case_step(c);
+	f->observed = quantity_count(found);
+	f->expected = quantity_count(wanted);
+	f->unit = "ranks";
+}
+
 /* What the previous checkpoint of the line had, part by part and rank by rank. */
 static void check_against_previous(struct audit_case *c, struct findings *sink)
 {
@@ -64,7 +91,8 @@ static void check_against_previous(struct audit_case *c, struct findings *sink)
 	for (size_t i = 0; i < before->files.count; i++) {
 		const struct state_file *f = &before->files.items[i];
 		/* Random number states are judged by what is in them: rng-saved. */
-		if (!opened(f) || f->role == FILE_RNG || has_role(s, f->role, f->rank))
+		if (!opened(f) || f->role == FILE_RNG || has_role(s, f->role, f->rank) ||
+			(s->rank_folders > 0 && f->rank != NO_RANK))
 			continue;
 		bool said = false;
 		for (size_t k = 0; k < i && !said; k++)
@@ -236,6 +264,7 @@ static void run_parts(struct audit_case *c, struct findings *sink, struct covera
 	uint64_t wanted = 0, read = 0;
 
 	check_layout(c, sink);
+	check_rank_folders(c, sink);
 	check_against_previous(c, sink);
 	check_counted(c, sink);
 	if (s->placements.count > 0 && !s->single)

@@ -209,7 +209,8 @@ struct profile;
 
 struct state {
 	struct arena arena;
-	const char *path; /* the checkpoint as a person would name it */
+	const char *path;   /* the checkpoint as a person would name it */
+	const char *folder; /* that its files' paths are relative to, where that is not `path` */
 	const struct profile *profile;
 	const char *kind; /* the profile's name */
 	ARRAY(struct state_file) files;
@@ -224,10 +225,11 @@ struct state {
 	ARRAY(struct placement) placements;
 	ARRAY(struct log_point) log; /* by step, as found in the checkpoint itself */
 	ARRAY(struct cover) taken;   /* of a snapshot: what was looked at when it was taken */
-	const char *snapshot;        /* the snapshot that it was read from, so that none of its files
-					is there to be read; or NULL */
-	bool bytes_read;             /* storages and summaries say what is in the bytes */
-	bool on_cuda;                /* weights were saved from a GPU */
+	const char *snapshot; /* the snapshot that it was read from, so that none of its files
+				 is there to be read; or NULL */
+	bool bytes_read;      /* storages and summaries say what is in the bytes */
+	bool on_cuda;         /* weights were saved from a GPU */
+	int32_t rank_folders; /* folders of ranks that its files should lie in; or 0 */
 	int32_t world;    /* ranks that the checkpoint itself shows to have existed; 0: not known */
 	int64_t mtime_ns; /* newest of its files */
 	bool single;      /* path is the one file itself, not its folder */
