@@ -10,9 +10,9 @@
 
 struct log_options {
 	struct limits limits;
-	bool all; /* all rows of tables, however many */
-	const struct lineage_told *told; /* from which steps attempts resumed, where the log does not
-					    say */
+	bool all;                        /* all rows of tables, however many */
+	const struct lineage_told *told; /* from which steps attempts resumed, where the log does
+					    not say */
 	size_t told_count;
 	/* Of find: one of these. */
 	const char *id, *source;
