@@ -128,6 +128,33 @@ static void check_layout(struct audit_case *c, struct findings *sink, const stru
 	}
 }
 
+/* Each of the folders of ranks beside each other holds a part of this checkpoint. */
+static void check_rank_folders(struct audit_case *c, struct findings *sink)
+{
+	struct state *s = c->current;
+	int32_t wanted = state_world(s), absent[64], found = 0;
+	size_t count = 0;
+
+	for (int32_t r = 0; s->rank_folders > 0 && r < wanted; r++) {
+		bool there = false;
+		for (size_t i = 0; i < s->files.count && !there; i++)
+			there = opened(&s->files.items[i]) && s->files.items[i].rank == r;
+		found += there;
+		if (!there && count < sizeof absent / sizeof absent[0])
+			absent[count++] = r;
+	}
+	if (s->rank_folders == 0 || count == 0)
+		return;
+	struct finding *f = finding_add(sink, FINDING_I101,
+		"the files of %d of %d ranks are missing", wanted - found, wanted);
+	place_file(sink, f, s, NO_FILE);
+	f->place.ranks = ranks_text(sink, absent, count);
+	f->place.step_first = f->place.step_last = case_step(c);
+	f->observed = quantity_count(found);
+	f->expected = quantity_count(wanted);
+	f->unit = "ranks";
+}
+
 /* What the previous checkpoint of the line had, part by part and rank by rank. */
 static void check_against_previous(struct audit_case *c, struct findings *sink,
 	const struct file_orders *now, const struct file_orders *earlier)
@@ -139,7 +166,8 @@ static void check_against_previous(struct audit_case *c, struct findings *sink,
 	for (size_t i = 0; i < before->files.count; i++) {
 		const struct state_file *f = &before->files.items[i];
 		/* Random number states are judged by what is in them: rng-saved. */
-		if (!opened(f) || f->role == FILE_RNG || has_role(now, f->role, f->rank))
+		if (!opened(f) || f->role == FILE_RNG || has_role(now, f->role, f->rank) ||
+			(s->rank_folders > 0 && f->rank != NO_RANK))
 			continue;
 		/* Once for each role and rank. */
 		bool said = i != find_role(earlier, f->role, f->rank);
@@ -360,6 +388,7 @@ static void run_parts(struct audit_case *c, struct findings *sink, struct covera
 	if (file_orders_make(&now, s) &&
 		(!c->previous || file_orders_make(&earlier, c->previous))) {
 		check_layout(c, sink, &now);
+		check_rank_folders(c, sink);
 		check_against_previous(c, sink, &now, &earlier);
 		check_counted(c, sink, &earlier);
 		if (s->placements.count > 0 && !s->single)
