@@ -215,6 +215,12 @@ static bool take_force(struct options *o, const char *value)
 	return o->force = true;
 }
 
+static bool take_digest(struct options *o, const char *value)
+{
+	o->verify.sha256 = strcmp(value, "sha256") == 0;
+	return o->verify.sha256 || strcmp(value, "xxh3") == 0;
+}
+
 static bool take_print_path(struct options *o, const char *value)
 {
 	(void)value;
@@ -336,6 +342,9 @@ const struct option_row option_rows[] = {
 		"jsonl or csv"},
 	{"output", 'o', false, "FILE", OF(snapshot) | OF(init) | OF(ledger),
 		"the file to write, all of it or nothing", take_output, "a file"},
+	{"digest", 0, false, "DIGEST", OF(snapshot),
+		"xxh3 (default), against accidents, or sha256 too, against attackers", take_digest,
+		"xxh3 or sha256"},
 	{"max-seconds", 0, false, "SECONDS", OF_CHOOSING,
 		"begin nothing more after so long; the rest is \"not checked\"", take_max_seconds,
 		"seconds, up to a year"},
