@@ -660,7 +660,7 @@ static int open_sealed(struct sealed *s, struct reading *r, struct error *e)
 	s->r = r;
 	s->l = r->ledger;
 	arena_init(&s->texts, memory);
-	if (colfile_open(&s->file, AT_FDCWD, r->path, &sealed_kind, memory, e) < 0)
+	if (colfile_open(&s->file, AT_FDCWD, r->path, &sealed_kind, r->ledger->limits, e) < 0)
 		return e->status;
 	if (tables_read(&s->file, &schema, s->tables, &s->texts, memory / 2, e) == RP_OK)
 		return RP_OK;
