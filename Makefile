@@ -189,6 +189,19 @@ $(REPLAY): $B/tests/fuzz/replay.o $(FUZZ_OBJ) $B/libreprise.a
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $B/libreprise.a $(LIBS)
 
+$B/mutations: $B/tests/mutations/snapshot.o $B/tests/fuzz/check.o $B/libreprise.a | $B/reprise-h5
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $B/libreprise.a $(LIBS)
+
+-include $(wildcard $B/tests/mutations/snapshot.d)
+
+# Mutated snapshots through the real helper: MUTATIONS=200000 for a long run, MUTATION_SEED for another one.
+MUTATIONS ?= 600
+MUTATION_SEED ?= 1
+.PHONY: check-mutations
+check-mutations: $B/mutations ## push mutated snapshots through the HDF5 helper (MUTATIONS=600, MUTATION_SEED=1)
+	$(Q)$B/mutations $(MUTATIONS) $(MUTATION_SEED)
+
 .PHONY: demo
 DEMO := fixtures/transformers-5.24.0/optimizer-lost/out
 demo: $B/reprise ## build, and judge a shipped pair of real checkpoints in which something is wrong
@@ -217,7 +230,7 @@ fuzz: ## fuzz the target FUZZ=pickle for FUZZ_SECONDS=60 (needs clang)
 		build/fuzz/learned/$(FUZZ) tests/fuzz/corpus/$(FUZZ)
 
 .PHONY: check check-unit check-cli check-fixtures check-fuzz check-readme check-library
-check: check-unit check-fuzz check-fixtures check-cli check-man check-completion check-library check-install ## run all tests that need only Debian packages
+check: check-unit check-fuzz check-mutations check-fixtures check-cli check-man check-completion check-library check-install ## run all tests that need only Debian packages
 
 check-man: $B/reprise $B/tables ## hold manual, README and completion against what the tool says
 	$(Q)BUILD=$B tools/documents --check

@@ -33,6 +33,10 @@ int logs_show(struct report *r, const char *const *paths, size_t n, const struct
 int logs_find(struct report *r, const char *const *paths, size_t n, const struct log_options *o,
 	struct error *e);
 
+/* Write the log as one sealed file. The report says what is in it. */
+int logs_import(struct report *r, const char *const *paths, size_t n, const struct log_options *o,
+	const char *out, struct error *e);
+
 enum log_form {
 	LOG_JSONL,
 	LOG_CSV,

@@ -46,6 +46,7 @@ static void tell(struct report *r, const struct state *s, const char *name, cons
 {
 	static const char *const columns[] = {"name", "value"};
 	struct report_table *t = report_add_table(r, "snapshot", "snapshot", columns, 2);
+	char root[SHA256_TEXT];
 	uint64_t digests = 0;
 	struct stat st;
 
@@ -62,6 +63,10 @@ static void tell(struct report *r, const struct state *s, const char *name, cons
 	add_count(r, t, "random streams", s->streams.count);
 	add_count(r, t, "tensors", s->tensors.count);
 	add_count(r, t, "tensor digests", digests);
+	if (snapshot_root(s, root)) {
+		const char *strong[] = {"root sha256", root};
+		report_add_row(r, t, TONE_PLAIN, strong);
+	}
 }
 
 /* Take it of the checkpoint that was read; `own` has what was found as that was done. */
@@ -76,6 +81,7 @@ static int take(struct report *r, struct subject *s, struct findings *own, const
 	if (s->state.snapshot)
 		return fail(e, RP_E_ARGUMENT, ERROR_NO_OFFSET, "it is a snapshot already: copy it");
 	coverage_init(&cover);
+	s->state.wants_strong = o->sha256;
 	if (!o->quick)
 		status = subject_read_bytes(s, o->threads, o->limits.deadline, &totals, &known, e);
 	if (status == RP_OK && !o->quick)

@@ -92,9 +92,10 @@ static void take_evidence(struct report *r, struct audit_case *c, struct verdict
 	if (c->original) {
 		/* What was asked is whether it is a copy; what it lacks was lacking before. */
 		v->inexact = NULL;
-		v->consistent = report_text(r, "%s is what was saved: %llu of %zu tensors",
+		v->consistent = report_text(r, "%s is what was saved: %llu of %zu tensors%s",
 			checkpoint_name(s), (unsigned long long)c->copied,
-			c->original->tensors.count);
+			c->original->tensors.count,
+			c->original->strong.count > 0 && s->strong.count > 0 ? " by SHA-256" : "");
 	} else if (c->previous)
 		v->consistent =
 			report_text(r, "%s continues %s (%zu random streams%s)", checkpoint_name(s),
@@ -208,6 +209,7 @@ static int judge(
 		status =
 			streams_relate(&c.older_streams, &older->state, &before->state, &search, e);
 	c.search_late = search.late;
+	now->state.wants_strong = original && original->strong.count > 0;
 	if (status == RP_OK && !o->quick)
 		status = look_at_bytes(now, before, o, &totals, &c, e);
 	if (status == RP_OK && original)

@@ -11,6 +11,7 @@
 struct verify_options {
 	struct limits limits;
 	const char *against;         /* an earlier checkpoint, or NULL */
+	bool sha256;                 /* for a snapshot: SHA-256 beside XXH3 */
 	const char *snapshot;        /* of the original that it should be a copy of, or NULL */
 	const char *run;             /* the run file, or NULL: the nearest one, if any */
 	int64_t step;                /* the checkpoint of a root to judge, or -1 */

@@ -71,40 +71,90 @@ static const char *type_text(struct findings *sink, const struct state_tensor *t
 	return text;
 }
 
-/* The first leaf of two tensors of one size in which they differ; both have leaves. */
-static uint32_t first_leaf(
-	const struct audit_case *c, const struct tensor_summary *x, const struct tensor_summary *y)
-{
-	const struct leaf_digest *a = c->original->leaves.items + x->first_leaf;
-	const struct leaf_digest *b = c->current->leaves.items + y->first_leaf;
-	uint32_t n = x->leaves < y->leaves ? x->leaves : y->leaves, i = 0;
+/* What two tensors are compared by. */
+struct digests {
+	const struct tensor_summary *x, *y; /* then and now */
+	const uint8_t *was, *is;            /* bytes of the digests */
+	const uint8_t *was_leaf, *is_leaf;  /* of their leaves, one after the other */
+	size_t size;                        /* of one */
+	const char *name;
+};
 
-	while (i < n && memcmp(&a[i], &b[i], sizeof *a) == 0)
+/* SHA-256 where both have it, else XXH3-128. False where nothing is known of one of them. */
+static bool find_digests(const struct audit_case *c, const struct state_tensor *was,
+	const struct state_tensor *is, struct digests *d)
+{
+	const struct state *a = c->original, *b = c->current;
+
+	*d = (struct digests){.x = tensor_summary_of(a, was), .y = tensor_summary_of(b, is)};
+	if (!d->x || !d->y)
+		return false;
+	if (a->strong.count > 0 && b->strong.count > 0) {
+		d->was = a->strong.items[was - a->tensors.items].bytes;
+		d->is = b->strong.items[is - b->tensors.items].bytes;
+		if (d->x->leaves > 0 && d->y->leaves > 0 && a->strong_leaves.count > 0 &&
+			b->strong_leaves.count > 0) {
+			d->was_leaf = a->strong_leaves.items[d->x->first_leaf].bytes;
+			d->is_leaf = b->strong_leaves.items[d->y->first_leaf].bytes;
+		}
+		d->size = SHA256_BYTES;
+		d->name = "SHA-256";
+		return true;
+	}
+	d->was = (const uint8_t *)d->x->digest;
+	d->is = (const uint8_t *)d->y->digest;
+	if (d->x->leaves > 0 && d->y->leaves > 0) {
+		d->was_leaf = (const uint8_t *)a->leaves.items[d->x->first_leaf].digest;
+		d->is_leaf = (const uint8_t *)b->leaves.items[d->y->first_leaf].digest;
+	}
+	d->size = sizeof d->x->digest;
+	d->name = "XXH3-128";
+	return true;
+}
+
+/* The first leaf in which two tensors of one size differ. */
+static uint32_t first_leaf(const struct digests *d)
+{
+	uint32_t n = d->x->leaves < d->y->leaves ? d->x->leaves : d->y->leaves, i = 0;
+
+	while (i < n && memcmp(d->was_leaf + i * d->size, d->is_leaf + i * d->size, d->size) == 0)
 		i++;
 	return i;
 }
 
-static void tell_bytes(struct audit_case *c, struct findings *sink, const struct state_tensor *t,
-	const struct tensor_summary *x, const struct tensor_summary *y)
+static const char *digest_text(struct findings *sink, const uint8_t *bytes, size_t size)
 {
-	uint64_t size = t->numel * dtype_size(t->dtype), begin = 0, end = size;
+	char text[SHA256_TEXT];
+	uint64_t words[2];
 
-	if (x->leaves > 0 && y->leaves > 0) {
-		begin = first_leaf(c, x, y) * LEAF_BYTES;
-		end = size - begin < LEAF_BYTES ? size : begin + LEAF_BYTES;
+	if (size == SHA256_BYTES) {
+		sha256_text(bytes, text);
+	} else {
+		memcpy(words, bytes, sizeof words);
+		snprintf(text, sizeof text, "%016llx%016llx", (unsigned long long)words[1],
+			(unsigned long long)words[0]);
+	}
+	return findings_text(sink, "%s", text);
+}
+
+static void tell_bytes(struct audit_case *c, struct findings *sink, const struct state_tensor *t,
+	const struct digests *d)
+{
+	uint64_t size = t->numel * dtype_size(t->dtype), begin = 0, end;
+	const char *where = "";
+
+	if (d->was_leaf) {
+		begin = first_leaf(d) * LEAF_BYTES;
+		end = begin < size && size - begin > LEAF_BYTES ? begin + LEAF_BYTES : size;
+		where = findings_text(sink, ", first in bytes %llu to %llu of it",
+			(unsigned long long)begin, (unsigned long long)end - 1);
 	}
 	struct finding *f = differs(c, sink, t->file, t->name,
 		findings_text(sink, "the bytes of %s are not those that were saved%s",
-			findings_escaped(sink, slice_of(t->name)),
-			x->leaves > 0
-				? findings_text(sink, ", first in bytes %llu to %llu of it",
-					  (unsigned long long)begin, (unsigned long long)end - 1)
-				: ""));
-	f->observed = quantity_text(findings_text(sink, "%016llx%016llx",
-		(unsigned long long)y->digest[1], (unsigned long long)y->digest[0]));
-	f->expected = quantity_text(findings_text(sink, "%016llx%016llx",
-		(unsigned long long)x->digest[1], (unsigned long long)x->digest[0]));
-	f->unit = "XXH3-128";
+			findings_escaped(sink, slice_of(t->name)), where));
+	f->observed = quantity_text(digest_text(sink, d->is, d->size));
+	f->expected = quantity_text(digest_text(sink, d->was, d->size));
+	f->unit = d->name;
 	/* Only where its elements lie in a row is a place in the tensor one in the file. */
 	if (t->whole && t->storage != NO_FILE &&
 		c->current->storages.items[t->storage].offset != UINT64_MAX)
@@ -114,8 +164,7 @@ static void tell_bytes(struct audit_case *c, struct findings *sink, const struct
 static void compare_pair(struct audit_case *c, struct findings *sink, struct copied_tensors *n,
 	const struct state_tensor *was, const struct state_tensor *is)
 {
-	const struct tensor_summary *x = tensor_summary_of(c->original, was);
-	const struct tensor_summary *y = tensor_summary_of(c->current, is);
+	struct digests d;
 
 	if (was->dtype != is->dtype || !tensor_same_shape(was, is)) {
 		struct finding *f = differs(c, sink, is->file, is->name,
@@ -125,12 +174,12 @@ static void compare_pair(struct audit_case *c, struct findings *sink, struct cop
 		f->expected = quantity_text(type_text(sink, was));
 	} else if (was->numel == 0 && is->numel == 0) {
 		n->same++;
-	} else if (!x || !y) {
+	} else if (!find_digests(c, was, is, &d)) {
 		n->unknown++;
-	} else if (memcmp(x->digest, y->digest, sizeof x->digest) == 0) {
+	} else if (memcmp(d.was, d.is, d.size) == 0) {
 		n->same++;
 	} else {
-		tell_bytes(c, sink, is, x, y);
+		tell_bytes(c, sink, is, &d);
 	}
 }
 

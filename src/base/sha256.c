@@ -24,6 +24,15 @@ bool sha256_end(struct sha256 *s, uint8_t digest[SHA256_BYTES])
 	return !s->failed;
 }
 
+bool sha256_of(const void *bytes, size_t n, uint8_t digest[SHA256_BYTES])
+{
+	struct sha256 s;
+
+	sha256_begin(&s);
+	sha256_add(&s, bytes, n);
+	return sha256_end(&s, digest);
+}
+
 void sha256_text(const uint8_t digest[SHA256_BYTES], char text[SHA256_TEXT])
 {
 	static const char digits[] = "0123456789abcdef";

@@ -25,6 +25,9 @@ void sha256_add(struct sha256 *s, const void *bytes, size_t n);
 /* False where memory or OpenSSL failed at any time since it was begun. */
 bool sha256_end(struct sha256 *s, uint8_t digest[SHA256_BYTES]);
 
+/* The digest of bytes in hand. */
+bool sha256_of(const void *bytes, size_t n, uint8_t digest[SHA256_BYTES]);
+
 /* The digest in lower-case hexadecimal digits, NUL-terminated. */
 void sha256_text(const uint8_t digest[SHA256_BYTES], char text[SHA256_TEXT]);
 

@@ -23,7 +23,8 @@
  *   zip, torch, torch_legacy      what torch.save writes
  *   pickle, pickle_judge, pickle_classes.def, pickle_ops.def, rebuild, container_pickle
  *                                 pickles: decoding, what loading would run, what their calls mean
- *   safetensors, json, container_json
+ *   safetensors, npy, literal     tensors of others: safetensors; numpy.save and savez, and their headers
+ *   json, container_json
  *   print_tensor                  the elements of small tensors, printed
  * rng/        random number generators: layout, seeding, stepping, distance
  *   rng, search                   a saved state; how two of them relate
@@ -49,6 +50,8 @@
  *   read_jsonl, step_line, said   JSON lines: those of steps, in one pass; all others
  *   read_csv, read_journal        rows of samples; what the recorder writes
  *   lines, scan                   lines of a file; parts of a JSON line
+ *   sealed, sealed_columns.def    one checked file of columns
+ *   search                        where a sample was consumed, and how much of a source
  *   doubts                        what is odd in a ledger as a record
  * audit/      the rules: audit, case, rules.def, rule_integrity, rule_position, rule_rng, rule_training,
  *             rule_optimizer, rule_values, rule_replicas, rule_run; about sample logs: seams, rule_data,

@@ -215,6 +215,12 @@ static bool take_force(struct options *o, const char *value)
 	return o->force = true;
 }
 
+static bool take_digest(struct options *o, const char *value)
+{
+	o->verify.sha256 = strcmp(value, "sha256") == 0;
+	return o->verify.sha256 || strcmp(value, "xxh3") == 0;
+}
+
 static bool take_print_path(struct options *o, const char *value)
 {
 	(void)value;
@@ -234,6 +240,12 @@ static bool take_resume(struct options *o, const char *value)
 		return false;
 	o->told[o->told_count++] = told;
 	return true;
+}
+
+static bool take_rehearsal(struct options *o, const char *value)
+{
+	o->rehearsal = value;
+	return *value != '\0';
 }
 
 static bool take_max_memory(struct options *o, const char *value)
@@ -330,15 +342,21 @@ const struct option_row option_rows[] = {
 		"jsonl or csv"},
 	{"output", 'o', false, "FILE", OF(snapshot) | OF(init) | OF(ledger),
 		"the file to write, all of it or nothing", take_output, "a file"},
+	{"digest", 0, false, "DIGEST", OF(snapshot),
+		"xxh3 (default), against accidents, or sha256 too, against attackers", take_digest,
+		"xxh3 or sha256"},
 	{"max-seconds", 0, false, "SECONDS", OF_CHOOSING,
 		"begin nothing more after so long; the rest is \"not checked\"", take_max_seconds,
 		"seconds, up to a year"},
 	{"threads", 'j', false, "N", OF_JUDGING | OF(gate) | OF(audit),
 		"reading threads (one per core); never changes the output", take_threads,
 		"a number from 1 to 1024"},
-	{"resume", 0, true, "ATTEMPT:STEP", OF_LOGS,
+	{"resume", 0, true, "ATTEMPT:STEP", OF_LOGS | OF(gate),
 		"ATTEMPT resumed from the checkpoint of STEP, where the log does not say it",
 		take_resume, "ATTEMPT:STEP, two whole numbers, at most 64 times"},
+	{"rehearsal", 0, false, "LOG", OF(gate),
+		"the log of what the launch would read, held against the run's log", take_rehearsal,
+		"a sample log"},
 	{"max-memory", 0, false, "BYTES", OF_LOGS,
 		"memory to use (1G); less takes longer and finds the same", take_max_memory,
 		"bytes, such as 500M or 2G"},

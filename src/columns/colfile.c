@@ -15,7 +15,6 @@
 #define DEFLATE_LEVEL 6
 #define WORTH_PERCENT                                                                              \
 	70u /* deflated bytes that are more than this of the raw ones are not worth it */
-#define WRITER_MEMORY ((uint64_t)1 << 30)
 
 /* Numbers are little-endian in files and frames: turn them, where this machine's are not. */
 static void swap_if_big(uint8_t *p, size_t n, uint32_t size)
@@ -54,6 +53,8 @@ void colfile_create(
 {
 	*w = (struct colfile_writer){
 		.file = {.folder = -1, .fd = -1}, .kind = kind, .error = ERROR_INIT};
+	const struct limits limits = limits_default();
+
 	w->helper.socket = -1;
 	if (replacement_open(&w->file, path, &w->error) < 0)
 		return;
@@ -64,7 +65,7 @@ void colfile_create(
 	if (!w->chunk || !w->shuffled || !w->deflated || !w->compressor)
 		fail(&w->error, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory to write it");
 	else
-		helper_start(&w->helper, w->file.fd, most, WRITER_MEMORY, &w->error);
+		helper_start(&w->helper, w->file.fd, most, &limits, &w->error);
 	ask(w, FRAME_CREATE);
 }
 
@@ -236,7 +237,7 @@ int colfile_finish(struct colfile_writer *w, struct error *e)
 /* Reading -------------------------------------------------------------------------------------- */
 
 int colfile_open(struct colfile_reader *r, int dirfd, const char *path,
-	const struct colfile_kind *kind, uint64_t memory, struct error *e)
+	const struct colfile_kind *kind, const struct limits *limits, struct error *e)
 {
 	struct cursor answer;
 	int status = source_open(&r->source, dirfd, path, e);
@@ -247,7 +248,7 @@ int colfile_open(struct colfile_reader *r, int dirfd, const char *path,
 	r->rows = 0;
 	status = userblock_check(&r->block, &r->source, kind->name, kind->major, e);
 	if (status == RP_OK)
-		status = helper_start(&r->helper, r->source.fd, 0, memory, e);
+		status = helper_start(&r->helper, r->source.fd, 0, limits, e);
 	if (status == RP_OK) {
 		helper_put_u64(&r->helper, r->source.size);
 		if (!helper_ask(&r->helper, FRAME_OPEN, FRAME_DONE, &answer, e))

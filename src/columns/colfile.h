@@ -70,11 +70,11 @@ struct colfile_reader {
 
 /*
  * Open a file of this kind: its first block and the digest of all the rest are checked, then the
- * helper is started over it, with `memory` bytes at the most. RP_E_FORMAT for what is damaged or no
+ * helper is started over it, within the limits. RP_E_FORMAT for what is damaged or no
  * such file. `path` must outlive it. Nothing is open after an error.
  */
 int colfile_open(struct colfile_reader *r, int dirfd, const char *path,
-	const struct colfile_kind *kind, uint64_t memory, struct error *e);
+	const struct colfile_kind *kind, const struct limits *limits, struct error *e);
 void colfile_close(struct colfile_reader *r);
 
 /* An attribute: false in *found where there is none. A text is cut at its first NUL. */

@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define ANSWER_SECONDS 20u
+#define SECONDS_MAX 1000000u
 #define CPU_SECONDS 60u     /* of its whole life, and one more for each so many bytes: */
 #define CPU_BYTES 20000000u /* what it reads or writes in a second at the very least */
 #define MEMORY_BASE                                                                                \
@@ -144,12 +144,15 @@ static int start_over(struct helper *h, const char *path, int pair[2], int file,
 	return status == 0 ? RP_OK : fail_os(e, status, "%s cannot be started", path);
 }
 
-int helper_start(struct helper *h, int file, uint64_t file_bytes, uint64_t memory, struct error *e)
+int helper_start(struct helper *h, int file, uint64_t file_bytes, const struct limits *limits,
+	struct error *e)
 {
 	char path[PATH_MAX];
 	int pair[2];
 
-	*h = (struct helper){.socket = -1, .seconds = ANSWER_SECONDS};
+	*h = (struct helper){.socket = -1, .seconds = limits->helper_seconds};
+	if (h->seconds > SECONDS_MAX)
+		h->seconds = SECONDS_MAX;
 	int status = find_helper(path, sizeof path, e);
 	if (status < 0)
 		return status;
@@ -160,7 +163,7 @@ int helper_start(struct helper *h, int file, uint64_t file_bytes, uint64_t memor
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0) {
 		status = fail_os(e, errno, "no socket can be made");
 	} else {
-		status = start_over(h, path, pair, file, file_bytes, memory, e);
+		status = start_over(h, path, pair, file, file_bytes, limits->memory, e);
 		close(pair[1]);
 		h->socket = pair[0];
 	}
@@ -317,7 +320,8 @@ static void say_turn(struct helper *h, enum turn turn, struct error *e)
 		return;
 	}
 	fail(e, RP_E_FORMAT, ERROR_NO_OFFSET,
-		"its HDF5 part kept " HELPER_NAME " from answering for %u s", h->seconds);
+		"its HDF5 part kept " HELPER_NAME " from answering for %llu s",
+		(unsigned long long)h->seconds);
 	reap(h, true);
 }
 

@@ -14,13 +14,14 @@
 
 #include "base/cursor.h"
 #include "base/error.h"
+#include "base/limits.h"
 #include "columns/frame.h"
 
 struct helper {
 	pid_t pid;        /* 0: not running */
 	int socket;       /* -1: none */
 	uint32_t number;  /* of the last request */
-	unsigned seconds; /* that an answer may take */
+	uint64_t seconds; /* that an answer may take */
 	uint8_t *body;    /* FRAME_BODY_MAX bytes: of requests, then of answers */
 	size_t n;         /* of a request in the making */
 	bool overfull;    /* the request did not fit */
@@ -28,9 +29,11 @@ struct helper {
 
 /*
  * Start it over an open file: to read it, or, with `file_bytes`, to make one of at most so many
- * bytes. `memory` bounds what it may take. RP_E_NOT_FOUND where it is not installed.
+ * bytes. Of the limits, memory and helper_seconds bound it. RP_E_NOT_FOUND where it is not
+ * installed.
  */
-int helper_start(struct helper *h, int file, uint64_t file_bytes, uint64_t memory, struct error *e);
+int helper_start(struct helper *h, int file, uint64_t file_bytes, const struct limits *limits,
+	struct error *e);
 
 /* End it. What was not started is left alone. */
 void helper_stop(struct helper *h);

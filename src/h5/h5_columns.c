@@ -6,6 +6,7 @@
 #include "base/size.h"
 
 #define FILE_NAME "/file" /* never opened; absolute, so that HDF5 does not ask where it stands */
+#define LINKS_COMPACT 1000 /* a group's list of columns stands in its header: heaps take kilobytes */
 #define DEFLATE_LEVEL 6   /* noted in the file; what deflates chunks is not HDF5 */
 
 static enum frame_kind failed(struct h5_session *s, const char *why)
@@ -31,6 +32,8 @@ static hid_t memory_type(uint32_t type)
 		return H5T_STD_I64LE;
 	case COLUMN_F64:
 		return H5T_IEEE_F64LE;
+	case COLUMN_F32:
+		return H5T_IEEE_F32LE;
 	case COLUMN_TEXT:
 	case COLUMN_TYPE_COUNT:
 		break;
@@ -279,6 +282,7 @@ static enum frame_kind answer_create(struct h5_session *s)
 	hid_t made = H5Pcreate(H5P_FILE_CREATE);
 	bool ok = made >= 0 && H5Pset_userblock(made, USERBLOCK_BYTES) >= 0 &&
 		  H5Pset_obj_track_times(made, false) >= 0 &&
+		  H5Pset_link_phase_change(made, LINKS_COMPACT, 0) >= 0 &&
 		  H5Pset_libver_bounds(s->access, H5F_LIBVER_V18, H5F_LIBVER_V18) >= 0;
 	if (ok)
 		s->file = H5Fcreate(FILE_NAME, H5F_ACC_TRUNC, made, s->access);
@@ -322,7 +326,8 @@ static enum frame_kind answer_put_attribute(struct h5_session *s, struct cursor 
 static bool make_groups(struct h5_session *s, char *path)
 {
 	hid_t made = H5Pcreate(H5P_GROUP_CREATE);
-	bool ok = made >= 0 && H5Pset_obj_track_times(made, false) >= 0;
+	bool ok = made >= 0 && H5Pset_obj_track_times(made, false) >= 0 &&
+		  H5Pset_link_phase_change(made, LINKS_COMPACT, 0) >= 0;
 
 	for (char *slash = strchr(path + 1, '/'); ok && slash; slash = strchr(slash + 1, '/')) {
 		*slash = '\0';

@@ -185,6 +185,7 @@ struct plan {
 	ARRAY(uint32_t) gathered; /* tensors */
 	bool *lost_storages;      /* something of it could not be read */
 	bool *lost_tensors;       /* the same of gathered ones */
+	bool *weak;               /* of each tensor: its SHA-256 was wanted and failed */
 	bool *late_storages;      /* something of it was not read in time */
 	bool *changed;            /* of each file: it changed meanwhile */
 	size_t next_block, claim; /* what the threads take next, and how many */
@@ -320,6 +321,26 @@ static void bound_gathered(struct plan *p)
 	p->gathered.count = kept;
 }
 
+static bool make_zeroed(struct strong_digest **items, size_t *count, size_t *capacity, size_t n)
+{
+	if (!array_reserve_((void **)items, capacity, n, sizeof **items, SIZE_MAX))
+		return false;
+	if (n > 0)
+		memset(*items, 0, n * sizeof **items);
+	*count = n;
+	return true;
+}
+
+/* Room for SHA-256 of all tensors and leaves, where it is wanted. */
+static bool plan_strong(struct state *s, uint64_t leaves)
+{
+	return !s->wants_strong ||
+	       (make_zeroed(&s->strong.items, &s->strong.count, &s->strong.capacity,
+			s->tensors.count) &&
+		       make_zeroed(&s->strong_leaves.items, &s->strong_leaves.count,
+			       &s->strong_leaves.capacity, leaves));
+}
+
 /* Number the leaves of all tensors that are larger than one, in the order of the tensors. */
 static bool plan_leaves(struct plan *p)
 {
@@ -334,6 +355,8 @@ static bool plan_leaves(struct plan *p)
 		s->summaries.items[i].leaves = (uint32_t)((bytes + LEAF_BYTES - 1) / LEAF_BYTES);
 		leaves += s->summaries.items[i].leaves;
 	}
+	if (!plan_strong(s, leaves))
+		return false;
 	if (leaves == 0)
 		return true;
 	p->partial = calloc(leaves, sizeof *p->partial);
@@ -440,6 +463,7 @@ static void plan_release(struct plan *p)
 	free(p->partial);
 	free(p->lost_storages);
 	free(p->lost_tensors);
+	free(p->weak);
 	free(p->late_storages);
 	free(p->changed);
 	array_release(&p->pieces);
@@ -458,10 +482,11 @@ static bool plan_make(struct plan *p)
 	p->same_as = calloc(tensors + 1, sizeof *p->same_as);
 	p->lost_storages = calloc(storages + 1, sizeof *p->lost_storages);
 	p->lost_tensors = calloc(tensors + 1, sizeof *p->lost_tensors);
+	p->weak = calloc(tensors + 1, sizeof *p->weak);
 	p->late_storages = calloc(storages + 1, sizeof *p->late_storages);
 	p->changed = calloc(s->files.count + 1, sizeof *p->changed);
 	if (!p->order || !p->users || !p->use || !p->same_as || !p->lost_storages ||
-		!p->lost_tensors || !p->late_storages || !p->changed ||
+		!p->lost_tensors || !p->weak || !p->late_storages || !p->changed ||
 		!array_reserve(&s->summaries, tensors, SIZE_MAX))
 		return false;
 	if (tensors > 0)
@@ -539,6 +564,14 @@ static void swap_bytes(uint8_t *p, size_t n, size_t width)
 		}
 }
 
+/* SHA-256 of a leaf or a whole tensor. Where OpenSSL fails, the tensor counts as not read. */
+static void strong_bytes(
+	struct plan *p, uint32_t tensor, const void *bytes, size_t n, struct strong_digest *out)
+{
+	if (!sha256_of(bytes, n, out->bytes))
+		set(&p->weak[tensor]);
+}
+
 /* Digest and statistics of one leaf; a tensor that is no larger has them to itself. */
 static void take_leaf(struct plan *p, uint32_t tensor, uint64_t leaf, uint8_t *bytes, size_t n)
 {
@@ -551,6 +584,9 @@ static void take_leaf(struct plan *p, uint32_t tensor, uint64_t leaf, uint8_t *b
 		swap_bytes(bytes, n,
 			dtype_rows[t->dtype].kind == DTYPE_KIND_COMPLEX ? width / 2 : width);
 	digest_bytes(bytes, n, leaf == NO_LEAF ? whole->digest : s->leaves.items[leaf].digest);
+	if (s->wants_strong)
+		strong_bytes(p, tensor, bytes, n,
+			leaf == NO_LEAF ? &s->strong.items[tensor] : &s->strong_leaves.items[leaf]);
 	if (!statistics_possible(t->dtype))
 		return;
 	struct statistics found = statistics_of(t->dtype, bytes, n / width);
@@ -758,6 +794,9 @@ static void join_leaves(struct plan *p, uint32_t tensor)
 	if (statistics_possible(t->dtype))
 		statistics_conclude(&all, t->numel, whole);
 	digest_leaves(&s->leaves.items[whole->first_leaf], whole->leaves, whole->digest);
+	if (s->wants_strong)
+		strong_bytes(p, tensor, &s->strong_leaves.items[whole->first_leaf],
+			whole->leaves * sizeof *s->strong_leaves.items, &s->strong.items[tensor]);
 }
 
 static void finish_summary(struct plan *p, uint32_t tensor)
@@ -775,21 +814,27 @@ static void finish_summary(struct plan *p, uint32_t tensor)
 		break;
 	case USE_SAME:
 		*out = s->summaries.items[p->same_as[tensor]];
+		if (s->wants_strong)
+			s->strong.items[tensor] = s->strong.items[p->same_as[tensor]];
 		return;
 	case USE_NONE:
 		if (t->storage == NO_FILE || t->numel > 0)
 			return;
 		/* What has no elements needs no reading. */
 		digest_bytes(NULL, 0, out->digest);
+		if (s->wants_strong)
+			strong_bytes(p, tensor, NULL, 0, &s->strong.items[tensor]);
 		if (statistics_possible(t->dtype))
 			statistics_conclude(&statistics_none, 0, out);
 		out->known = true;
 		return;
 	}
+	if (out->known && out->leaves > 0)
+		join_leaves(p, tensor);
+	if (p->weak[tensor])
+		out->known = false;
 	if (!out->known)
 		*out = (struct tensor_summary){0};
-	else if (out->leaves > 0)
-		join_leaves(p, tensor);
 }
 
 static void count_late(const struct plan *p, struct byte_totals *totals)
@@ -829,6 +874,8 @@ int bytes_read(struct state *s, int dirfd, const char *prefix, unsigned threads,
 	} else {
 		array_release(&s->summaries);
 		array_release(&s->leaves);
+		array_release(&s->strong);
+		array_release(&s->strong_leaves);
 	}
 	plan_release(&p);
 	return status;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
 #include "state/snapshot.h"
 
 #include <stddef.h>
@@ -160,60 +161,8 @@ static const char *name_cover(unsigned v)
 
 /* The schema ----------------------------------------------------------------------------------- */
 
-enum table_id {
-#define TABLE(id, row) TABLE_OF_##id,
-#include "state/snapshot_columns.def"
-	TABLE_COUNT
-};
-
-enum names_id {
-#define NAMES(id, count, function) NAMES_OF_##id,
-#include "state/snapshot_columns.def"
-	NAMES_COUNT
-};
-
-/* So that a column can name its table's struct. */
-#define TABLE(id, row) typedef row row_of_##id;
-#include "state/snapshot_columns.def"
-
-#define OF_NUMBER(of) 0
-#define OF_BOOL(of) 0
-#define OF_TEXT(of) 0
-#define OF_NAME(of) NAMES_OF_##of
-#define OF_ROW(of) TABLE_OF_##of
-
-/* clang-format off */
-static const struct table_column columns[] = {
-#define COLUMN(t, member, column_type, column_role, column_of, meaning)                                     \
-	{.path = "/" #t "/" #member, .table = TABLE_OF_##t, .type = COLUMN_##column_type,                   \
-		.role = TABLE_##column_role, .of = OF_##column_role(column_of), .width = 1,                 \
-		.offset = offsetof(row_of_##t, member), .size = sizeof(((row_of_##t *)0)->member)},
-#define NUMBERS(t, member, column_type, columns_wide, meaning)                                              \
-	{.path = "/" #t "/" #member, .table = TABLE_OF_##t, .type = COLUMN_##column_type,                   \
-		.role = TABLE_NUMBER, .width = columns_wide,                                                \
-		.offset = offsetof(row_of_##t, member), .size = sizeof(((row_of_##t *)0)->member)},
-#include "state/snapshot_columns.def"
-};
-/* clang-format on */
-
-static const size_t row_sizes[TABLE_COUNT] = {
-#define TABLE(id, row) sizeof(row),
-#include "state/snapshot_columns.def"
-};
-
-static const struct table_names names[NAMES_COUNT] = {
-#define NAMES(id, count, function) {#id, count, function},
-#include "state/snapshot_columns.def"
-};
-
-static const struct table_schema schema = {
-	.row_sizes = row_sizes,
-	.table_count = TABLE_COUNT,
-	.columns = columns,
-	.column_count = sizeof columns / sizeof columns[0],
-	.names = names,
-	.name_count = NAMES_COUNT,
-};
+#define SCHEMA_FILE "state/snapshot_columns.def"
+#include "columns/schema_of.h"
 
 /* Writing -------------------------------------------------------------------------------------- */
 
@@ -477,6 +426,8 @@ static bool make_tables(
 	t[TABLE_OF_tensors] = BORROW(s->tensors);
 	t[TABLE_OF_summaries] = BORROW(s->summaries);
 	t[TABLE_OF_leaves] = BORROW(s->leaves);
+	t[TABLE_OF_sha256] = BORROW(s->strong);
+	t[TABLE_OF_leaf_sha256] = BORROW(s->strong_leaves);
 	t[TABLE_OF_placements] = BORROW(s->placements);
 	t[TABLE_OF_log] = BORROW(s->log);
 	return make_files(s, &t[TABLE_OF_files]) && make_facts(s, &t[TABLE_OF_facts]) &&
@@ -491,11 +442,69 @@ static bool make_tables(
 static void release_made(struct table *t)
 {
 	static const enum table_id borrowed[] = {TABLE_OF_storages, TABLE_OF_tensors,
-		TABLE_OF_summaries, TABLE_OF_leaves, TABLE_OF_placements, TABLE_OF_log};
+		TABLE_OF_summaries, TABLE_OF_leaves, TABLE_OF_sha256, TABLE_OF_leaf_sha256,
+		TABLE_OF_placements, TABLE_OF_log};
 
 	for (size_t i = 0; i < sizeof borrowed / sizeof borrowed[0]; i++)
 		t[borrowed[i]] = (struct table){0};
 	tables_release(&schema, t);
+}
+
+static int compare_named(const void *pa, const void *pb, void *context)
+{
+	const struct state *s = context;
+	const struct state_tensor *a = &s->tensors.items[*(const uint32_t *)pa];
+	const struct state_tensor *b = &s->tensors.items[*(const uint32_t *)pb];
+	int order = strcmp(a->name, b->name);
+
+	if (order == 0)
+		order = (a->rank > b->rank) - (a->rank < b->rank);
+	return order ? order : (a > b) - (a < b);
+}
+
+static void add_number(struct sha256 *h, uint64_t v)
+{
+	uint8_t bytes[8];
+
+	for (int i = 0; i < 8; i++)
+		bytes[i] = (uint8_t)(v >> 8 * i);
+	sha256_add(h, bytes, sizeof bytes);
+}
+
+/* Name, type, rank, shape and digest of a tensor; texts end with a NUL, numbers are 64 bits. */
+static void add_tensor(struct sha256 *h, const struct state *s, uint32_t at)
+{
+	const struct state_tensor *t = &s->tensors.items[at];
+	const char *type = name_dtype(t->dtype);
+
+	sha256_add(h, t->name, strlen(t->name) + 1);
+	sha256_add(h, type, strlen(type) + 1);
+	add_number(h, (uint64_t)(int64_t)t->rank);
+	add_number(h, t->ndim);
+	for (uint8_t k = 0; k < t->ndim; k++)
+		add_number(h, (uint64_t)t->shape[k]);
+	sha256_add(h, s->strong.items[at].bytes, SHA256_BYTES);
+}
+
+bool snapshot_root(const struct state *s, char text[SHA256_TEXT])
+{
+	uint32_t *order = s->strong.count ? calloc(s->strong.count, sizeof *order) : NULL;
+	uint8_t digest[SHA256_BYTES];
+	struct sha256 h;
+
+	if (!order)
+		return false;
+	for (uint32_t i = 0; i < s->strong.count; i++)
+		order[i] = i;
+	qsort_r(order, s->strong.count, sizeof *order, compare_named, (void *)(uintptr_t)s);
+	sha256_begin(&h);
+	for (size_t i = 0; i < s->strong.count; i++)
+		add_tensor(&h, s, order[i]);
+	free(order);
+	if (!sha256_end(&h, digest))
+		return false;
+	sha256_text(digest, text);
+	return true;
 }
 
 static void put_attributes(
@@ -503,6 +512,7 @@ static void put_attributes(
 {
 	const uint32_t version[] = {snapshot_kind.major, snapshot_kind.minor};
 	const uint64_t leaf = LEAF_BYTES;
+	char root[SHA256_TEXT];
 	const uint8_t flags[] = {s->single, s->on_cuda, s->bytes_read};
 	const char *framework = state_fact_text(s, FACT_FRAMEWORK);
 	const char *framework_version = state_fact_text(s, FACT_FRAMEWORK_VERSION);
@@ -520,6 +530,8 @@ static void put_attributes(
 	colfile_put_numbers(w, "world", COLUMN_I32, &s->world, 1);
 	colfile_put_numbers(w, "mtime_ns", COLUMN_I64, &s->mtime_ns, 1);
 	colfile_put_numbers(w, "leaf_bytes", COLUMN_U64, &leaf, 1);
+	if (snapshot_root(s, root))
+		colfile_put_text(w, "root_sha256", slice_of(root));
 }
 
 int snapshot_write(const struct state *s, const struct snapshot_about *about, const char *path,
@@ -735,6 +747,10 @@ static int check_summaries(const struct state *s, struct error *e)
 {
 	if (s->summaries.count != 0 && s->summaries.count != s->tensors.count)
 		return wrong(e, "/summaries: not one for each tensor");
+	if (s->strong.count != 0 && s->strong.count != s->summaries.count)
+		return wrong(e, "/sha256: not one for each tensor");
+	if (s->strong_leaves.count != 0 && s->strong_leaves.count != s->leaves.count)
+		return wrong(e, "/leaf_sha256: not one for each leaf");
 	for (size_t i = 0; i < s->summaries.count; i++) {
 		const struct tensor_summary *x = &s->summaries.items[i];
 		if (x->first_leaf > s->leaves.count || x->leaves > s->leaves.count - x->first_leaf)
@@ -822,7 +838,8 @@ static void take_findings(struct state *s, const struct table *t, struct finding
 		struct finding *f = finding_add(
 			sink, (enum finding_code)row->code, "%s", or_empty(shown(s, row->message)));
 		f->severity = (enum severity)row->severity;
-		f->place = (struct place){.file = kept(sink, shown(s, row->file)),
+		f->place = (struct place){
+			.file = kept(sink, shown(s, row->file ? row->file : s->path)),
 			.path = kept(sink, shown(s, row->path)),
 			.ranks = kept(sink, shown(s, row->ranks)),
 			.offset = row->offset,
@@ -889,6 +906,8 @@ static int take_tables(struct state *s, struct table *t, struct findings *sink, 
 	ADOPT(s->tensors, &t[TABLE_OF_tensors]);
 	ADOPT(s->summaries, &t[TABLE_OF_summaries]);
 	ADOPT(s->leaves, &t[TABLE_OF_leaves]);
+	ADOPT(s->strong, &t[TABLE_OF_sha256]);
+	ADOPT(s->strong_leaves, &t[TABLE_OF_leaf_sha256]);
 	ADOPT(s->placements, &t[TABLE_OF_placements]);
 	ADOPT(s->log, &t[TABLE_OF_log]);
 	if (status == RP_OK)
@@ -972,7 +991,7 @@ int snapshot_read(struct state *s, int dirfd, const char *path, const char *show
 {
 	struct table tables[TABLE_COUNT] = {{0}};
 	struct colfile_reader r;
-	int status = colfile_open(&r, dirfd, path, &snapshot_kind, limits->memory, e);
+	int status = colfile_open(&r, dirfd, path, &snapshot_kind, limits, e);
 
 	if (status < 0)
 		return status;

@@ -26,6 +26,12 @@ struct snapshot_about {
 int snapshot_write(const struct state *s, const struct snapshot_about *about, const char *path,
 	struct error *e);
 
+/*
+ * SHA-256 over the SHA-256 of all tensors, in the order of their names, with types and shapes: one
+ * number for what the checkpoint holds, however it is sharded. False where they were not taken.
+ */
+bool snapshot_root(const struct state *s, char text[SHA256_TEXT]);
+
 /* Whether the first bytes of a file say that it is one. */
 bool snapshot_begins(struct slice head);
 

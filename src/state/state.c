@@ -60,6 +60,8 @@ void state_release(struct state *s)
 	array_release(&s->log);
 	array_release(&s->placements);
 	array_release(&s->taken);
+	array_release(&s->strong);
+	array_release(&s->strong_leaves);
 	arena_release(&s->arena);
 }
 

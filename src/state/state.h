@@ -9,6 +9,7 @@
 
 #include "base/arena.h"
 #include "base/array.h"
+#include "base/sha256.h"
 #include "base/strbuf.h"
 #include "container/document.h"
 #include "rng/rng.h"
@@ -174,6 +175,15 @@ struct leaf_digest {
 	uint64_t digest[2]; /* low word, high word */
 };
 
+/*
+ * The same by SHA-256, where that was asked for: of the canonical bytes of a tensor, or, where it
+ * has leaves, of the digests of its leaves one after the other. XXH3 finds accidents; this one
+ * holds against whoever wants another tensor to have the digest.
+ */
+struct strong_digest {
+	uint8_t bytes[SHA256_BYTES];
+};
+
 /* One parameter's entry in an optimizer's state. */
 struct opt_param {
 	int64_t id;                       /* key in `state`: index of the parameter */
@@ -221,12 +231,15 @@ struct state {
 	ARRAY(struct state_storage) storages;
 	ARRAY(struct tensor_summary) summaries; /* of each tensor; empty where no bytes were read */
 	ARRAY(struct leaf_digest) leaves;       /* of the tensors larger than one, in their order */
+	ARRAY(struct strong_digest) strong;     /* of each tensor; empty where not wanted */
+	ARRAY(struct strong_digest) strong_leaves; /* of each leaf, likewise */
 	ARRAY(struct rng_state *) bodies;
 	ARRAY(struct placement) placements;
 	ARRAY(struct log_point) log; /* by step, as found in the checkpoint itself */
 	ARRAY(struct cover) taken;   /* of a snapshot: what was looked at when it was taken */
 	const char *snapshot; /* the snapshot that it was read from, so that none of its files
 				 is there to be read; or NULL */
+	bool wants_strong;    /* when its bytes are read, SHA-256 is taken too */
 	bool bytes_read;      /* storages and summaries say what is in the bytes */
 	bool on_cuda;         /* weights were saved from a GPU */
 	int32_t rank_folders; /* folders of ranks that its files should lie in; or 0 */

@@ -16,13 +16,13 @@
 Suite *suite_colfile(void);
 
 #define MOST ((uint64_t)1 << 30)
-#define MEMORY ((uint64_t)256 << 20)
 #define LONG_ROWS 150000u /* more than two chunks */
 
 static const struct colfile_kind kind = {"snapshot", 1, 0};
 static char folder[64], file[128], script[128];
 static struct error e;
 static struct colfile_reader r;
+static struct limits limits;
 
 static void begin(void)
 {
@@ -31,6 +31,7 @@ static void begin(void)
 	snprintf(file, sizeof file, "%s/file", folder);
 	snprintf(script, sizeof script, "%s/helper", folder);
 	e = ERROR_INIT;
+	limits = limits_default();
 	unsetenv("REPRISE_H5");
 }
 
@@ -38,6 +39,7 @@ static void end(void)
 {
 	unlink(file);
 	unlink(script);
+	unsetenv("REPRISE_H5");
 	ck_assert_int_eq(rmdir(folder), 0); /* nothing was left beside the file */
 }
 
@@ -83,7 +85,7 @@ static int write_file(void)
 static int open_file(void)
 {
 	e = ERROR_INIT;
-	return colfile_open(&r, AT_FDCWD, file, &kind, MEMORY, &e);
+	return colfile_open(&r, AT_FDCWD, file, &kind, &limits, &e);
 }
 
 static uint64_t find(const char *path, enum column_type type, uint32_t width)
@@ -385,9 +387,9 @@ START_TEST(does_not_wait_for_a_helper_that_hangs)
 
 	ck_assert_int_eq(write_file(), RP_OK);
 	use_helper("exec sleep 1000");
+	limits.helper_seconds = 1;
 	int fd = open(file, O_RDONLY);
-	ck_assert_int_eq(helper_start(&h, fd, 0, MEMORY, &e), RP_OK);
-	h.seconds = 1;
+	ck_assert_int_eq(helper_start(&h, fd, 0, &limits, &e), RP_OK);
 	ck_assert_int_eq(helper_ask(&h, FRAME_OPEN, FRAME_DONE, &answer, &e), 0);
 	ck_assert_msg(strstr(e.text, "from answering for 1 s"), "%s", e.text);
 	helper_stop(&h);

@@ -54,6 +54,7 @@ static void load(const char *path)
 
 	ck_assert_msg(subject_open_one(&subject, path, &limits, &own, &e) == RP_OK, "%s: %s", path,
 		e.text);
+	subject.state.wants_strong = true;
 	ck_assert_int_eq(subject_read_bytes(&subject, 1, NULL, &totals, &known, &e), RP_OK);
 	ck_assert_int_eq(subject_digest_files(&subject, &e), RP_OK);
 }
@@ -93,9 +94,8 @@ static void compare_files(const struct state *a, const struct state *b)
 			  x->mtime_ns == y->mtime_ns && x->rank == y->rank && x->role == y->role &&
 			  x->status == y->status && x->container == y->container &&
 			  same_text(x->error, y->error) && x->error_status == y->error_status &&
-			  x->error_offset == y->error_offset &&
-			  x->digested == y->digested && x->digest[0] == y->digest[0] &&
-			  x->digest[1] == y->digest[1]);
+			  x->error_offset == y->error_offset && x->digested == y->digested &&
+			  x->digest[0] == y->digest[0] && x->digest[1] == y->digest[1]);
 	}
 }
 
@@ -186,6 +186,17 @@ static void compare_summaries(const struct state *a, const struct state *b)
 			0);
 }
 
+static void compare_strong(const struct state *a, const struct state *b)
+{
+	char x[SHA256_TEXT], y[SHA256_TEXT];
+
+	ck_assert(a->strong.count == a->tensors.count && a->strong.count == b->strong.count);
+	ck_assert(a->strong_leaves.count == b->strong_leaves.count);
+	ck_assert(memcmp(a->strong.items, b->strong.items, a->strong.count * SHA256_BYTES) == 0);
+	ck_assert(snapshot_root(a, x) && snapshot_root(b, y));
+	ck_assert_str_eq(x, y);
+}
+
 static void compare_states(const struct state *a, const struct state *b)
 {
 	compare_files(a, b);
@@ -194,6 +205,7 @@ static void compare_states(const struct state *a, const struct state *b)
 	compare_optimizers(a, b);
 	compare_tensors(a, b);
 	compare_summaries(a, b);
+	compare_strong(a, b);
 	ck_assert_uint_eq(a->placements.count, b->placements.count);
 	for (size_t i = 0; i < a->placements.count; i++)
 		ck_assert(same_text(a->placements.items[i].tensor, b->placements.items[i].tensor) &&
