@@ -92,6 +92,11 @@ static void close_both(struct replacement *r)
 	r->folder = r->fd = -1;
 }
 
+int replacement_write(struct replacement *r, struct slice text, struct error *e)
+{
+	return write_whole(r->fd, text, e);
+}
+
 /*
  * Give the temporary file its name where nothing has that name. Not every file system can do it in
  * one call; a second name for the file does it too, since that fails where there is one.

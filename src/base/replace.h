@@ -21,6 +21,9 @@ struct replacement {
  */
 int replacement_open(struct replacement *r, const char *path, struct error *e);
 
+/* Write behind what was written. */
+int replacement_write(struct replacement *r, struct slice text, struct error *e);
+
 /* Bring it to the disk and give it its name. It is closed whatever comes of it; after an error what
  * was there before is untouched and nothing is left beside it. */
 int replacement_commit(struct replacement *r, struct error *e);

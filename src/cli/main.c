@@ -23,7 +23,8 @@
  *   zip, torch, torch_legacy      what torch.save writes
  *   pickle, pickle_judge, pickle_classes.def, pickle_ops.def, rebuild, container_pickle
  *                                 pickles: decoding, what loading would run, what their calls mean
- *   safetensors, json, container_json
+ *   safetensors, npy, literal     tensors of others: safetensors; numpy.save and savez, and their headers
+ *   json, container_json
  *   print_tensor                  the elements of small tensors, printed
  * rng/        random number generators: layout, seeding, stepping, distance
  *   rng, search                   a saved state; how two of them relate

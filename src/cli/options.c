@@ -44,6 +44,14 @@
 	"  env = /opt/train\n"                                                                                  \
 	"  with = accelerate=1.10.1 torch=2.6.0\n"
 
+#define LEDGER_HELP                                                                                   \
+	"ACTION is one of:\n"                                                                         \
+	"  show    attempts, sources, what ids mean, and what was left out while reading\n"           \
+	"  find    where a sample was consumed (--id, --key), what a step consumed (--step), how much\n" \
+	"          of a source was (--source); exits with 1 where there is nothing of it\n"           \
+	"  export  the log as text, to stdout or -o FILE\n"                                           \
+	"  import  the log as one sealed file, -o FILE\n"
+
 const struct command commands[COMMAND_COUNT] = {
 #define COMMAND(name, operands, summary, details, run) {#name, operands, summary, details, run},
 #include "cli/commands.def"
@@ -55,7 +63,7 @@ const struct command commands[COMMAND_COUNT] = {
 #define OF(command) (1u << COMMAND_##command)
 #define OF_ALL ((1u << COMMAND_COUNT) - 1)
 #define OF_CHOOSING (OF(verify) | OF(gate))
-#define OF_LOGS (OF(audit))
+#define OF_LOGS (OF(audit) | OF(ledger))
 #define OF_TAKING (OF(verify) | OF(gate) | OF(snapshot) | OF(init))
 #define OF_JUDGING (OF(verify) | OF(compare) | OF(snapshot))
 #define OF_READING (OF_ALL & ~OF(explain))
@@ -158,6 +166,47 @@ static bool take_output(struct options *o, const char *value)
 {
 	o->output = value;
 	return *value != '\0';
+}
+
+static bool take_id(struct options *o, const char *value)
+{
+	o->log.id = value;
+	return *value != '\0';
+}
+
+static bool take_key(struct options *o, const char *value)
+{
+	o->log.has_hash = true;
+	o->log.hash = 0;
+	for (const char *p = value; *p; p++) {
+		int digit = text_hex_digit(*p);
+		if (digit < 0 || p - value >= 16)
+			return false;
+		o->log.hash = o->log.hash << 4 | (uint64_t)digit;
+	}
+	return strlen(value) == 16;
+}
+
+static bool take_source(struct options *o, const char *value)
+{
+	o->log.source = value;
+	return *value != '\0';
+}
+
+static bool take_before(struct options *o, const char *value)
+{
+	return text_parse_i64(slice_of(value), 0, INT64_MAX, &o->log.before);
+}
+
+static bool take_until(struct options *o, const char *value)
+{
+	return text_parse_i64(slice_of(value), 0, INT64_MAX, &o->log.until);
+}
+
+static bool take_as(struct options *o, const char *value)
+{
+	o->form = value;
+	return strcmp(value, "jsonl") == 0 || strcmp(value, "csv") == 0;
 }
 
 static bool take_force(struct options *o, const char *value)
@@ -263,7 +312,8 @@ const struct option_row option_rows[] = {
 	{"snapshot", 0, false, "ORIGINAL", OF_CHOOSING,
 		"the snapshot (or checkpoint) that CKPT should be a copy of", take_snapshot,
 		"a path"},
-	{"step", 0, false, "N", OF_TAKING, "judge the checkpoint of step N of a root", take_step,
+	{"step", 0, false, "N", OF_TAKING | OF(ledger),
+		"the step: which checkpoint of a root to judge, or whose samples to find", take_step,
 		"a step: 0, 1, 2, ..."},
 	{"run", 0, false, "FILE", OF_CHOOSING | OF(compare) | OF(show),
 		"what is known of the run; else the nearest reprise.run, if any", take_run,
@@ -273,7 +323,18 @@ const struct option_row option_rows[] = {
 	{"settle", 0, false, "SECONDS", OF_CHOOSING,
 		"unfinished and younger is \"not ready\", older is damaged (600)", take_settle,
 		"seconds, up to a year"},
-	{"output", 'o', false, "FILE", OF(snapshot) | OF(init),
+	{"id", 0, false, "ID", OF(ledger), "find where the sample ID was consumed", take_id, "an id"},
+	{"key", 0, false, "HEX", OF(ledger), "find a sample by its content key", take_key,
+		"16 hexadecimal digits"},
+	{"source", 0, false, "SOURCE", OF(ledger), "find how much of SOURCE was consumed", take_source,
+		"a source's name"},
+	{"before", 0, false, "N", OF(ledger), "steps listed before that of --step (100)", take_before,
+		"a number of steps"},
+	{"until", 0, false, "N", OF(ledger), "the last step that counts for --source", take_until,
+		"a step: 0, 1, 2, ..."},
+	{"as", 0, false, "FORM", OF(ledger), "export as jsonl (default) or csv", take_as,
+		"jsonl or csv"},
+	{"output", 'o', false, "FILE", OF(snapshot) | OF(init) | OF(ledger),
 		"the file to write, all of it or nothing", take_output, "a file"},
 	{"digest", 0, false, "DIGEST", OF(snapshot),
 		"xxh3 (default), against accidents, or sha256 too, against attackers", take_digest,
@@ -281,7 +342,7 @@ const struct option_row option_rows[] = {
 	{"max-seconds", 0, false, "SECONDS", OF_CHOOSING,
 		"begin nothing more after so long; the rest is \"not checked\"", take_max_seconds,
 		"seconds, up to a year"},
-	{"threads", 'j', false, "N", OF_JUDGING | OF(gate) | OF_LOGS,
+	{"threads", 'j', false, "N", OF_JUDGING | OF(gate) | OF(audit),
 		"reading threads (one per core); never changes the output", take_threads,
 		"a number from 1 to 1024"},
 	{"resume", 0, true, "ATTEMPT:STEP", OF_LOGS,
@@ -609,7 +670,8 @@ bool options_parse(
 	bool ok = true;
 	int c;
 
-	*o = (struct options){.operands = operands, .verify = verify_defaults()};
+	*o = (struct options){.operands = operands, .verify = verify_defaults(),
+		.log = {.before = 100, .until = INT64_MAX}};
 	o->verify.env_default = active_environment();
 	o->verify.with = o->with;
 	fill_getopt(longs, shorts);

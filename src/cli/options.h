@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 
+#include "api/logs.h"
 #include "api/runs.h"
 #include "base/strbuf.h"
 
@@ -45,9 +46,11 @@ struct options {
 	struct verify_options verify; /* limits, against, step, quick, threads, settle */
 	const char *with[WITH_MAX];   /* what verify.with points to */
 	const char *policy, *report;  /* of gate: as typed, or NULL */
+	const char *output;           /* of init, snapshot and ledger: likewise */
+	struct log_options log;       /* of ledger; limits and step are those of `verify` */
+	const char *form;             /* of ledger export: "jsonl", "csv", or NULL */
 	struct lineage_told told[TOLD_MAX]; /* of audit: --resume */
 	size_t told_count;
-	const char *output;           /* of init and snapshot: likewise */
 	bool print_path, force;
 	bool defects; /* of explain: list the known defects */
 	bool json, quiet, verbose, help, version;

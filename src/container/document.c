@@ -36,7 +36,6 @@ static const struct {
 	{0, {"reprise snapshot\n", 17},
 		"a snapshot, which show, verify and compare take, and h5dump"},
 	{0, {"\x89HDF\r\n\x1a\n", 8}, "an HDF5 file"},
-	{0, {"\x93NUMPY", 6}, "a NumPy array file (.npy)"},
 	{0, {"GGUF", 4}, "a GGUF model file"},
 	{0, {"\x1f\x8b", 2}, "gzip-compressed"},
 	{0, {"\x28\xb5\x2f\xfd", 4}, "Zstandard-compressed"},

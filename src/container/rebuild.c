@@ -645,35 +645,6 @@ struct numpy_dtype {
 	bool big_endian;
 };
 
-/* '<f4', 'f4', '|b1': the codes of the array interface protocol. */
-static enum dtype numpy_code(struct slice code)
-{
-	static const struct {
-		const char *code;
-		enum dtype dtype;
-	} codes[] = {
-		{"f4", DTYPE_F32},
-		{"f8", DTYPE_F64},
-		{"i8", DTYPE_I64},
-		{"u4", DTYPE_U32},
-		{"u1", DTYPE_U8},
-		{"i4", DTYPE_I32},
-		{"b1", DTYPE_BOOL},
-		{"u8", DTYPE_U64},
-		{"f2", DTYPE_F16},
-		{"i1", DTYPE_I8},
-		{"i2", DTYPE_I16},
-		{"u2", DTYPE_U16},
-		{"c8", DTYPE_C64},
-		{"c16", DTYPE_C128},
-	};
-
-	for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
-		if (slice_is(code, codes[i].code))
-			return codes[i].dtype;
-	return DTYPE_UNKNOWN;
-}
-
 /* dtype('f4', False, True) with state (3, '<', …); ml_dtypes has classes in place of the code. */
 static struct numpy_dtype read_numpy_dtype(struct val v)
 {
@@ -691,7 +662,7 @@ static struct numpy_dtype read_numpy_dtype(struct val v)
 	if (what.kind == VAL_CLASS && slice_is(what.klass->module, "ml_dtypes"))
 		found.dtype = dtype_by_name(what.klass->name);
 	else
-		found.dtype = numpy_code(code);
+		found.dtype = dtype_by_numpy_code(code);
 	found.big_endian = slice_is(mark, ">");
 	return found;
 }

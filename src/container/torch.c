@@ -194,9 +194,6 @@ static int not_ours(const struct torch_zip *t, struct error *e)
 	if (record(t, "constants.pkl"))
 		return fail(e, RP_E_UNSUPPORTED, ERROR_NO_OFFSET,
 			"a TorchScript archive (torch.jit.save): a program, not a training checkpoint");
-	if (slice_ends(z->entries[0].name, SLICE(".npy")))
-		return fail(e, RP_E_UNSUPPORTED, ERROR_NO_OFFSET,
-			"a NumPy archive (.npz), which is not read");
 	return fail(e, RP_E_UNSUPPORTED, ERROR_NO_OFFSET,
 		"a zip archive without data.pkl: not written by torch.save");
 }

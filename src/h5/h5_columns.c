@@ -32,6 +32,8 @@ static hid_t memory_type(uint32_t type)
 		return H5T_STD_I64LE;
 	case COLUMN_F64:
 		return H5T_IEEE_F64LE;
+	case COLUMN_F32:
+		return H5T_IEEE_F32LE;
 	case COLUMN_TEXT:
 	case COLUMN_TYPE_COUNT:
 		break;

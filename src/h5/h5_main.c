@@ -100,16 +100,20 @@ static bool take_number(const char *text, uint64_t *out)
 	return errno == 0 && *text >= '0' && *text <= '9' && *end == '\0';
 }
 
-/* No plugin is ever loaded, and, what HDF5 1.14 does all the same for a file that it cannot open,
- * none is looked for. */
-static bool forget_plugins(void)
+/*
+ * No plugin is ever loaded, and none is looked for either: where a file is not to be opened,
+ * HDF5 1.14 reads the folders of plugins for another reader of it, whatever the loading state says.
+ */
+static bool refuse_plugins(void)
 {
-	unsigned paths = 0;
-	bool ok = H5PLset_loading_state(0) >= 0 && H5PLsize(&paths) >= 0;
+	unsigned folders;
 
-	for (; ok && paths > 0; paths--)
-		ok = H5PLremove(0) >= 0;
-	return ok;
+	if (H5PLset_loading_state(0) < 0 || H5PLsize(&folders) < 0)
+		return false;
+	while (folders > 0)
+		if (H5PLremove(--folders) < 0)
+			return false;
+	return true;
 }
 
 int main(int argc, char **argv)
@@ -126,7 +130,7 @@ int main(int argc, char **argv)
 	}
 	s.writing = bytes > 0;
 	/* Errors are answers: HDF5 prints none. */
-	if (!s.buffer || !body || H5open() < 0 || !forget_plugins() ||
+	if (!s.buffer || !body || H5open() < 0 || !refuse_plugins() ||
 		H5Eset_auto2(H5E_DEFAULT, NULL, NULL) < 0 ||
 		(s.access = h5_driver_access(HELPER_FILE, s.writing)) < 0)
 		return EXIT_LIBRARY;

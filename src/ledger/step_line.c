@@ -137,8 +137,9 @@ static const char *integers(struct scan *c, const char *p)
 	return p;
 }
 
-/* Strings in an array, each handed to `take`. */
-static const char *strings(struct scan *c, const char *p, bool (*take)(struct scan *, struct slice))
+/* Strings in an array, each handed to `take`; null too where `none` says what it stands for. */
+static const char *strings(struct scan *c, const char *p, bool (*take)(struct scan *, struct slice),
+	bool (*none)(struct scan *))
 {
 	bool end = false, escaped;
 	struct slice raw;
@@ -146,9 +147,10 @@ static const char *strings(struct scan *c, const char *p, bool (*take)(struct sc
 	while (!end) {
 		const char *at = p;
 		p = scan_string(p, &raw, &escaped);
+		bool null = !p && none && (p = scan_word(at, "null"));
 		if (!p)
 			return bad(c, at, "no string");
-		if (!take(c, plain_text(c, raw, escaped)))
+		if (null ? !none(c) : !take(c, plain_text(c, raw, escaped)))
 			return NULL;
 		at = p;
 		p = next_item(p, &end);
@@ -178,7 +180,7 @@ static const char *take_ids(struct scan *c, const char *p)
 	if (*p != '"')
 		return integers(c, p);
 	c->s->line.kind = KEY_TEXT;
-	return strings(c, p, take_text_id);
+	return strings(c, p, take_text_id, NULL);
 }
 
 static const char *take_keys(struct scan *c, const char *p)
@@ -239,6 +241,14 @@ static bool take_source_name(struct scan *c, struct slice name)
 	return source_named(c, name, &c->s->sources.items[c->s->sources.count++]);
 }
 
+static bool take_no_source(struct scan *c)
+{
+	if (!ROOM(c, &c->s->sources))
+		return no_memory(c) != NULL;
+	c->s->sources.items[c->s->sources.count++] = LEDGER_NONE;
+	return true;
+}
+
 static const char *take_source(struct scan *c, const char *p)
 {
 	struct slice raw;
@@ -250,7 +260,7 @@ static const char *take_source(struct scan *c, const char *p)
 	if (*p == '[') {
 		c->has_sources = true;
 		c->s->sources.count = 0;
-		return empty_array(&p) ? p : strings(c, p, take_source_name);
+		return empty_array(&p) ? p : strings(c, p, take_source_name, take_no_source);
 	}
 	end = scan_string(p, &raw, &escaped);
 	if (!end)

@@ -225,7 +225,23 @@ static bool take_python(struct collector *c, struct val v)
 	return true;
 }
 
-/* numpy.random.get_state(): ('MT19937', uint32[624], pos, has_gauss, gauss), or its dict form. */
+/* A number that an archive of arrays may hold as an array without dimensions. */
+static bool small_number(struct collector *c, struct val v, uint64_t *out)
+{
+	double number;
+
+	if (val_to_u64(v, out))
+		return true;
+	if (v.kind != VAL_TENSOR || !collect_number(c, v, &number) || number < 0 || number > 1e6)
+		return false;
+	*out = (uint64_t)number;
+	return true;
+}
+
+/*
+ * numpy.random.get_state(): ('MT19937', uint32[624], pos, has_gauss, gauss), its dict form, and
+ * what numpy.savez(f, *state) and savez(f, key=…, pos=…) make of them.
+ */
 static bool take_numpy(struct collector *c, struct val v)
 {
 	struct val key, pos, has, gauss;
@@ -235,11 +251,24 @@ static bool take_numpy(struct collector *c, struct val v)
 		pos = val_at(v, 2);
 		has = val_at(v, 3);
 		gauss = val_at(v, 4);
-	} else if (v.kind == VAL_DICT && val_is_text(val_get(v, "bit_generator"), "MT19937")) {
+	} else if (v.kind == VAL_DICT && val_is_text(val_get(v, "bit_generator"), "MT19937") &&
+		   val_is_dict(val_get(v, "state"))) {
 		key = val_dig(v, "state", "key", NULL);
 		pos = val_dig(v, "state", "pos", NULL);
 		has = val_get(v, "has_gauss");
 		gauss = val_get(v, "gauss");
+	} else if (v.kind == VAL_DICT && val_is_text(val_get(v, "arr_0"), "MT19937")) {
+		key = val_get(v, "arr_1");
+		pos = val_get(v, "arr_2");
+		has = val_get(v, "arr_3");
+		gauss = val_get(v, "arr_4");
+	} else if (v.kind == VAL_DICT && val_get(v, "key").kind == VAL_TENSOR &&
+		   val_get(v, "key").tensor->dtype == DTYPE_U32 &&
+		   val_get(v, "key").tensor->numel == 624) {
+		key = val_get(v, "key");
+		pos = val_get(v, "pos");
+		has = val_get(v, "has_gauss");
+		gauss = val_get(v, "cached_gaussian");
 	} else {
 		return false;
 	}
@@ -248,10 +277,9 @@ static bool take_numpy(struct collector *c, struct val v)
 	uint32_t words[624];
 	uint8_t bytes[sizeof words];
 	size_t n = 0;
-	uint64_t position = 0;
-	int64_t cached = 0;
+	uint64_t position = 0, cached = 0;
 	double value = 0;
-	bool ok = val_to_u64(pos, &position);
+	bool ok = small_number(c, pos, &position);
 	if (key.kind == VAL_TENSOR && key.tensor->dtype == DTYPE_U32 && key.tensor->numel == 624)
 		ok = ok &&
 		     tensor_read_bytes(c->doc, key.tensor, bytes, sizeof bytes, &n, &e) == RP_OK;
@@ -260,8 +288,8 @@ static bool take_numpy(struct collector *c, struct val v)
 		     words_of(key, 624, words);
 	if (n == sizeof words)
 		memcpy(words, bytes, sizeof words);
-	val_to_i64(has, &cached);
-	val_to_double(gauss, &value);
+	small_number(c, has, &cached);
+	collect_number(c, gauss, &value);
 	if (!ok)
 		fail(&e, RP_E_FORMAT, ERROR_NO_OFFSET,
 			"it has no 624 words of 32 bits and a position");
@@ -635,6 +663,49 @@ bool collect_scaler(struct collector *c, struct val v)
 	return true;
 }
 
+/* Names of counters in the upper levels of a checkpoint, as people and frameworks write them. */
+static const struct {
+	const char *name;
+	enum fact_key key;
+} counters[] = {
+	{"global_step", FACT_STEP},
+	{"step", FACT_STEP},
+	{"steps", FACT_STEP},
+	{"iter_num", FACT_STEP},
+	{"iteration", FACT_STEP},
+	{"num_updates", FACT_STEP},
+	{"completed_steps", FACT_STEP},
+	{"current_step", FACT_STEP},
+	{"global_iter", FACT_STEP},
+	{"train_step", FACT_STEP},
+	{"epoch", FACT_EPOCH},
+	{"current_epoch", FACT_EPOCH},
+	{"batch_in_epoch", FACT_BATCH_IN_EPOCH},
+	{"batches_in_epoch", FACT_BATCH_IN_EPOCH},
+	{"batch_idx", FACT_BATCH_IN_EPOCH},
+	{"batch_index", FACT_BATCH_IN_EPOCH},
+	{"step_in_epoch", FACT_BATCH_IN_EPOCH},
+	{"iterations_in_epoch", FACT_BATCH_IN_EPOCH},
+	{"consumed_samples", FACT_SAMPLES},
+	{"consumed_train_samples", FACT_SAMPLES},
+	{"samples_seen", FACT_SAMPLES},
+	{"global_samples", FACT_SAMPLES},
+	{"seen_samples", FACT_SAMPLES},
+	{"tokens_seen", FACT_TOKENS},
+	{"consumed_tokens", FACT_TOKENS},
+	{"ntokens_seen", FACT_TOKENS},
+	{"num_input_tokens_seen", FACT_TOKENS},
+};
+
+/* A counter by its name; false where it is none. */
+static bool take_counter(struct collector *c, struct slice name, struct val v)
+{
+	for (size_t i = 0; i < COUNT(counters); i++)
+		if (slice_is(name, counters[i].name))
+			return collect_fact(c, counters[i].key, NO_GROUP, v);
+	return false;
+}
+
 /* ---- weights ----------------------------------------------------------------------------------
  */
 
@@ -663,6 +734,12 @@ bool collect_weights(struct collector *c, struct val v, enum tensor_role role)
 			continue;
 		size_t mark = collect_enter(c, key);
 		struct slice name = val_slice(key);
+		/* An archive of arrays has no other place for counters than beside the weights. */
+		if (c->doc->container == &container_npz && part.tensor->ndim == 0 &&
+			take_counter(c, name, part)) {
+			collect_leave(c, mark);
+			continue;
+		}
 		bool buffer = role == TENSOR_WEIGHT && is_buffer(name, part.tensor);
 		/* torch.optim.swa_utils.AveragedModel counts its updates beside its weights. */
 		if (role == TENSOR_EMA && slice_is(name, "n_averaged"))
@@ -875,40 +952,6 @@ void collect_config(struct collector *c, struct val v)
 /* ---- the walk ---------------------------------------------------------------------------------
  */
 
-/* Names of counters in the upper levels of a checkpoint, as people and frameworks write them. */
-static const struct {
-	const char *name;
-	enum fact_key key;
-} counters[] = {
-	{"global_step", FACT_STEP},
-	{"step", FACT_STEP},
-	{"steps", FACT_STEP},
-	{"iter_num", FACT_STEP},
-	{"iteration", FACT_STEP},
-	{"num_updates", FACT_STEP},
-	{"completed_steps", FACT_STEP},
-	{"current_step", FACT_STEP},
-	{"global_iter", FACT_STEP},
-	{"train_step", FACT_STEP},
-	{"epoch", FACT_EPOCH},
-	{"current_epoch", FACT_EPOCH},
-	{"batch_in_epoch", FACT_BATCH_IN_EPOCH},
-	{"batches_in_epoch", FACT_BATCH_IN_EPOCH},
-	{"batch_idx", FACT_BATCH_IN_EPOCH},
-	{"batch_index", FACT_BATCH_IN_EPOCH},
-	{"step_in_epoch", FACT_BATCH_IN_EPOCH},
-	{"iterations_in_epoch", FACT_BATCH_IN_EPOCH},
-	{"consumed_samples", FACT_SAMPLES},
-	{"consumed_train_samples", FACT_SAMPLES},
-	{"samples_seen", FACT_SAMPLES},
-	{"global_samples", FACT_SAMPLES},
-	{"seen_samples", FACT_SAMPLES},
-	{"tokens_seen", FACT_TOKENS},
-	{"consumed_tokens", FACT_TOKENS},
-	{"ntokens_seen", FACT_TOKENS},
-	{"num_input_tokens_seen", FACT_TOKENS},
-};
-
 /* Keys by which data loaders and samplers save where they are. */
 static const char *const positions[] = {"_num_yielded", "num_yielded", "_sampler_iter_yielded",
 	"samples_yielded", "num_samples_yielded", "sample_in_epoch", "sampler_position", "position",
@@ -1031,9 +1074,7 @@ static bool take_key(
 	double number;
 	if (!c->only_data && at->depth <= 2 && !is_record(at->up) &&
 		collect_number(c, part, &number)) {
-		for (size_t i = 0; i < COUNT(counters); i++)
-			if (slice_is(name, counters[i].name))
-				collect_fact(c, counters[i].key, NO_GROUP, part);
+		take_counter(c, name, part);
 		for (size_t i = 0; i < COUNT(settings); i++)
 			if (slice_is(name, settings[i].name))
 				collect_fact(c, settings[i].key, NO_GROUP, part);
@@ -1197,6 +1238,10 @@ void collect_tree(struct collector *c, struct val v)
 
 	if (!take_whole(c, v, &root))
 		walk(c, v, &root);
+	/* Counters and random states are arrays there too, with checksums of their own. */
+	if (c->doc && c->doc->container == &container_npz)
+		for (size_t i = 0; i < c->doc->storages.count; i++)
+			storage_row(c, c->doc->storages.items[i]);
 }
 
 /*

@@ -9,7 +9,7 @@
 static bool is_checkpoint_file(const char *member)
 {
 	static const char *const endings[] = {".pt", ".pth", ".ckpt", ".bin", ".pkl", ".pickle",
-		".safetensors", ".chkpt", ".tar"};
+		".safetensors", ".chkpt", ".tar", ".npy", ".npz"};
 	struct slice name = slice_of(member);
 
 	for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++)

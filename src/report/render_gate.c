@@ -79,7 +79,8 @@ static void add_notes(struct strbuf *b, const struct report *r)
 void report_render_gate(const struct report *r, const struct render_options *o, struct strbuf *out)
 {
 	struct page p = {.out = out, .color = o->color};
-	const struct report_input *judged = input_of(r, "checkpoint"),
+	const struct report_input *checkpoint = input_of(r, "checkpoint"),
+				  *judged = checkpoint ? checkpoint : input_of(r, "snapshot"),
 				  *before = input_of(r, "against");
 	struct strbuf line, notes;
 

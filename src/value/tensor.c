@@ -27,6 +27,34 @@ enum dtype dtype_by_safetensors_name(struct slice name)
 	return DTYPE_UNKNOWN;
 }
 
+enum dtype dtype_by_numpy_code(struct slice code)
+{
+	static const struct {
+		const char *code;
+		enum dtype dtype;
+	} codes[] = {
+		{"f4", DTYPE_F32},
+		{"f8", DTYPE_F64},
+		{"i8", DTYPE_I64},
+		{"u4", DTYPE_U32},
+		{"u1", DTYPE_U8},
+		{"i4", DTYPE_I32},
+		{"b1", DTYPE_BOOL},
+		{"u8", DTYPE_U64},
+		{"f2", DTYPE_F16},
+		{"i1", DTYPE_I8},
+		{"i2", DTYPE_I16},
+		{"u2", DTYPE_U16},
+		{"c8", DTYPE_C64},
+		{"c16", DTYPE_C128},
+	};
+
+	for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
+		if (slice_is(code, codes[i].code))
+			return codes[i].dtype;
+	return DTYPE_UNKNOWN;
+}
+
 uint64_t shape_numel(const int64_t *shape, size_t ndim)
 {
 	int64_t numel = 1;

@@ -38,6 +38,9 @@ extern const struct dtype_row dtype_rows[DTYPE_COUNT];
 enum dtype dtype_by_name(struct slice name);
 enum dtype dtype_by_safetensors_name(struct slice name);
 
+/* The same for NumPy's codes of the array interface protocol, without the byte order: "f4". */
+enum dtype dtype_by_numpy_code(struct slice code);
+
 static inline size_t dtype_size(enum dtype d)
 {
 	return dtype_rows[d].bytes;

@@ -291,6 +291,11 @@ class Recorder:
             self._keys = kind
         self._pending.append((keys, source, tokens))
 
+    def skip(self):
+        """What watched loaders handed out since the last step was passed over, as by a loop that skips to its
+        place after a resume: it is not consumed."""
+        self._pending.clear()
+
     def step(self, step, ids=None, **what):
         """The update that takes the counter from step - 1 to `step` consumed `ids`, or, without them, all
         that watched loaders handed out since the last step.
