@@ -68,6 +68,25 @@ struct rp_verify_options {
 RP_API int rp_verify(const char *path, const struct rp_verify_options *options,
 	struct rp_report **report, char *error, size_t error_size);
 
+/* Options of rp_audit. `size` is sizeof(struct rp_audit_options); fields not set are zero. */
+struct rp_audit_options {
+	size_t size;
+	/* Pairs of an attempt's number and the step that it resumed from, where the log does not say;
+	 * `resumes` of them, two numbers each. */
+	const int64_t *resumed;
+	size_t resumes;
+	uint64_t memory_limit; /* bytes; 0: 1 GiB. Less takes longer and finds the same */
+	int threads;           /* 0: one per core */
+};
+
+/*
+ * Audit the sample logs at `paths` (files, and folders of them; checkpoints may lie beside): which
+ * attempt continues which, and what was consumed again, passed over or shared by ranks. Outcome and
+ * failure are those of rp_verify. Since 0.1.0.
+ */
+RP_API int rp_audit(const char *const *paths, size_t count, const struct rp_audit_options *options,
+	struct rp_report **report, char *error, size_t error_size);
+
 /* The verdict word, such as "CONSISTENT" or "WOULD-REPLAY"; lives as long as the report. Since
  * 0.1.0. */
 RP_API const char *rp_report_verdict(const struct rp_report *report);

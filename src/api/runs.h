@@ -7,12 +7,10 @@
 #include "audit/seams.h"
 
 struct audit_options {
-	struct verify_options common;    /* limits, threads, policy */
-	const struct lineage_told *told; /* from which steps attempts resumed, where the log does
-					    not say */
+	struct verify_options common; /* limits, threads, policy */
+	/* From which steps attempts resumed, where the log does not say. */
+	const struct lineage_told *told;
 	size_t told_count;
-	const char
-		*rehearsal; /* a log of what a launch would read, held against the run; or NULL */
 };
 
 /*
@@ -23,7 +21,17 @@ struct audit_options {
 int audit_paths(struct report *r, const char *const *paths, size_t count,
 	const struct audit_options *o, struct error *e);
 
+/*
+ * Hold a rehearsal, the log of the first samples that a launch would read, against the run: what
+ * would the resume be? The run's own faults are not judged again.
+ */
+int audit_rehearsal(struct report *r, const char *run, const char *rehearsal,
+	const struct audit_options *o, struct error *e);
+
 /* Whether there is a sample log at the path: 1, 0, or an error. */
 int audit_is_log(const char *path, const struct limits *limits, struct error *e);
+
+/* Whether a folder holds a checkpoint beside its logs. */
+bool audit_has_checkpoint(const char *path, const struct limits *limits);
 
 #endif

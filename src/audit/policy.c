@@ -469,6 +469,9 @@ static enum policy_need need_of(
 
 	if (need == NEED_NAMED)
 		return need;
+	/* Of a log only what a log can show is asked for, and of a checkpoint the same. */
+	if (subject->log != ((rules[rule]->needs & NEEDS_LEDGER) != 0))
+		return NEED_NONE;
 	if (lacks_previous && subject->first)
 		return NEED_NONE;
 	return need == NEED_RUN && !lacks_previous && !lacks_bytes ? NEED_NONE : need;

@@ -68,6 +68,7 @@ void policy_release(struct policy *p);
 struct policy_subject {
 	struct state *state; /* the judged one, or NULL where none could be read */
 	bool has_previous;
+	bool log;        /* a sample log, and no checkpoint */
 	bool bytes_late; /* not all bytes were read in the time that there was */
 	bool first;      /* a root that holds no earlier one: none could be asked for */
 };

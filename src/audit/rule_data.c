@@ -333,7 +333,8 @@ static void tell_difference(struct findings *sink, const struct case_line *c, co
 	const struct seam_judgement *j)
 {
 	const struct lineage *g = &c->lineage;
-	const struct ledger_step *own = &g->ledger->steps.items[s->match.at];
+	const struct ledger_step *own =
+		&g->ledger->steps.items[g->line.items[s->part].first + s->match.at];
 	bool order = j->batches_whole || 2 * s->ahead.heads > s->head;
 	struct finding *f = finding_add(sink, FINDING_D109, "%s: step %s is not that of %s: %s",
 		seam_name(sink, c, s), count_text(sink, s->match.step), key_name(sink, c, s),
@@ -457,13 +458,15 @@ static void run_data_resume(struct audit_case *c, struct findings *sink, struct 
 		const struct case_line *line = &c->lines[i];
 		const char *subject = findings_text(sink, "what %sresumes consumed", line->what);
 		uint64_t known = 0, total = line->judged.list.count;
+		size_t first = line->from_part > 0 ? line->from_part - 1 : 0;
 		const char *why = NULL;
 
+		total = first < total ? total - first : 0;
 		if (total == 0) {
 			cover_not_checked(cover, "data-resume", subject, "there is no resume");
 			continue;
 		}
-		for (size_t k = 0; k < total; k++) {
+		for (size_t k = first; k < first + total; k++) {
 			const struct seam_judgement *j = &line->judged.list.items[k];
 			tell_seam(sink, line, k);
 			known += !j->why;

@@ -153,7 +153,7 @@ static void run_data_attempts(struct audit_case *c, struct findings *sink, struc
 
 		for (uint32_t k = 0; k < g->attempts.count; k++) {
 			const struct lineage_attempt *n = &g->attempts.items[k];
-			if (!n->member)
+			if (!n->member || (line->from_part > 0 && k != g->last))
 				continue;
 			check_empty(sink, line, k);
 			if (n->parent == LEDGER_NONE || (n->alive == 0 && k != g->last))
@@ -377,6 +377,8 @@ static void check_lead(const struct case_line *c, struct findings *sink)
 static void run_data_positions(struct audit_case *c, struct findings *sink, struct coverage *cover)
 {
 	for (size_t i = 0; i < c->line_count; i++) {
+		if (c->lines[i].from_part > 0)
+			continue;
 		check_positions(c, &c->lines[i], sink, cover);
 		check_lead(&c->lines[i], sink);
 	}

@@ -26,6 +26,23 @@ static uint64_t replicas_of(const struct case_line *c, size_t part)
 		       : 1;
 }
 
+/* Samples that another rank consumed too; those of an epoch's last step where they fill no step. */
+static uint64_t rank_repeats(const struct case_line *c, size_t part)
+{
+	const struct line_part *p = &c->lineage.line.items[part];
+	const struct tally *t = &c->tally;
+
+	for (size_t k = tally_epoch_at(t, p->at); k < t->epochs.count; k++) {
+		const struct line_epoch *epoch = &t->epochs.items[k];
+		if (epoch->at >= p->at + p->rows)
+			break;
+		if (epoch->tail >= p->at && epoch->tail < p->at + p->rows &&
+			epoch->tail_own + epoch->tail_across > t->padding)
+			return t->parts.items[part].in_ranks + t->parts.items[part].tail_ranks;
+	}
+	return t->parts.items[part].in_ranks;
+}
+
 bool data_ranks_overlap(const struct case_line *c, size_t part, double *expected)
 {
 	uint64_t ranks = part_geometry(c, part)->ranks;
@@ -36,7 +53,7 @@ bool data_ranks_overlap(const struct case_line *c, size_t part, double *expected
 	if (expected)
 		*expected = chance;
 	return !c->judged.keys_change && replicas_of(c, part) == 1 &&
-	       is_excess(c->tally.parts.items[part].in_ranks, chance);
+	       is_excess(rank_repeats(c, part), chance);
 }
 
 /* Ranks ---------------------------------------------------------------------------------------- */
@@ -89,7 +106,6 @@ static void tell_overlap(
 {
 	const struct lineage *g = &c->lineage;
 	const struct line_part *p = &g->line.items[part];
-	const struct part_tally *n = &c->tally.parts.items[part];
 	uint64_t ranks = part_geometry(c, part)->ranks, missing;
 	size_t different = different_ranks(c, part), epoch = tally_epoch_at(&c->tally, p->at);
 	const struct line_epoch *of = &c->tally.epochs.items[epoch];
@@ -100,7 +116,7 @@ static void tell_overlap(
 			? findings_text(sink, "%llu ranks read only %zu different streams",
 				  (unsigned long long)ranks, different)
 			: findings_text(sink, "%s are consumed by two ranks",
-				  counted_text(sink, n->in_ranks, "sample"));
+				  counted_text(sink, rank_repeats(c, part), "sample"));
 	const char *covers = "";
 
 	if (of->at >= p->at && epoch_missing(c, epoch, &missing)) {
@@ -119,7 +135,7 @@ static void tell_overlap(
 	struct finding *f = finding_add(sink, FINDING_D105, "%s%s: %s%s", c->what,
 		data_attempt(sink, g->ledger, p->attempt), who, covers);
 	data_place(f, g, p->at, p->rows);
-	f->observed = quantity_count((int64_t)n->in_ranks);
+	f->observed = quantity_count((int64_t)rank_repeats(c, part));
 	f->expected = quantity_count(llround(expected));
 	f->unit = "samples of another rank";
 	bool since = part > 0 && !data_ranks_overlap(c, part - 1, NULL) &&
@@ -139,7 +155,7 @@ static void run_data_ranks(struct audit_case *c, struct findings *sink, struct c
 			sink, "what %sranks consumed of each other's samples", line->what);
 		uint64_t checked = 0, replicas = 0, parts = line->lineage.line.count;
 
-		for (size_t k = 0; k < parts; k++) {
+		for (size_t k = line->from_part; k < parts; k++) {
 			double expected;
 			if (replicas_of(line, k) > 1) {
 				replicas++;
@@ -149,7 +165,8 @@ static void run_data_ranks(struct audit_case *c, struct findings *sink, struct c
 			if (data_ranks_overlap(line, k, &expected))
 				tell_overlap(sink, line, k, expected);
 		}
-		cover_ran(cover, "data-ranks", subject, "attempts", checked, parts,
+		cover_ran(cover, "data-ranks", subject, "attempts", checked,
+			parts - line->from_part,
 			replicas > 0 ? "more ranks are logged than read data of their own (dp_size)"
 				     : NULL);
 	}
@@ -186,7 +203,9 @@ static struct stretch longest_stretch(const struct case_line *c, size_t part)
 	for (; low < count && r[low].at < p->at + p->rows; low++) {
 		if (r[low].before < p->at)
 			continue;
-		if (now.rows > 0 && r[low].at - r[low].before == now.at - now.before)
+		uint64_t apart = r[low].at - (now.at + now.rows);
+		if (now.rows > 0 && r[low].at - r[low].before == now.at - now.before &&
+			apart < 8 * c->tally.keys_per_anchor - 7)
 			now.rows = r[low].at + 1 - now.at;
 		else
 			now = (struct stretch){r[low].at, r[low].before, 1};
@@ -259,6 +278,11 @@ static void tell_repeats(struct findings *sink, const struct case_line *c, size_
 	struct stretch s = longest_stretch(c, part);
 	if (s.rows < RUN_LEAST || s.rows < geometry->samples || n->in_rank == 0)
 		return;
+	/* Repeats by chance may have one distance and samples of their own between them. */
+	struct sample_source line = lineage_line(g);
+	int64_t run = align_run(&line, s.at, &line, s.before, s.rows, g->ledger, NULL);
+	if (run < (int64_t)s.rows)
+		return;
 	struct finding *f =
 		finding_add(sink, FINDING_D102, "%s%s: %s repeat %s in order, without a resume: %s",
 			c->what, attempt, data_steps_of_line(sink, g, s.at, s.rows),
@@ -283,9 +307,10 @@ static void run_data_repeats(struct audit_case *c, struct findings *sink, struct
 				"content keys do not come again from epoch to epoch");
 			continue;
 		}
-		for (size_t k = 0; k < parts; k++)
+		for (size_t k = line->from_part; k < parts; k++)
 			tell_repeats(sink, line, k);
-		cover_ran(cover, "data-repeats", subject, "attempts", parts, parts, NULL);
+		cover_ran(cover, "data-repeats", subject, "attempts", parts - line->from_part,
+			parts - line->from_part, NULL);
 	}
 }
 

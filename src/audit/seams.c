@@ -75,8 +75,10 @@ static void find_duplicates(struct case_line *c)
 		if (r->before < g->line.items[part].at)
 			continue;
 		kept++;
-		in_row += i > 0 && r->at - t->repeats.items[i - 1].at ==
-					   r->before - t->repeats.items[i - 1].before;
+		/* Of anchors, those in a row lie apart. */
+		uint64_t apart = i > 0 ? r->at - t->repeats.items[i - 1].at : 0;
+		in_row += i > 0 && r->before - t->repeats.items[i - 1].before == apart &&
+			  apart <= 8 * t->keys_per_anchor - 7;
 	}
 	for (size_t i = 0; i < g->line.count; i++) {
 		double ranks = part_geometry(c, i)->ranks, here = part_pairs(c, i);
@@ -87,6 +89,7 @@ static void find_duplicates(struct case_line *c)
 	}
 	if (kept > 0 && in_row > 0.5 * kept)
 		again *= 1 - in_row / kept;
+	c->judged.measured = again + cross > 1 ? again + cross : 1;
 	c->judged.duplicates = pairs > 0 ? again / pairs : 0;
 	c->judged.cross_duplicates = cross_pairs > 0 ? cross / cross_pairs : 0;
 }
@@ -144,8 +147,11 @@ static bool is_excess(
 		return false;
 	if (align_in_order(&s->again) && s->again.votes >= 3 && s->again.run >= 3)
 		return true;
-	if (expected > 0)
-		return (double)repeated > expected + 5 * sqrt(expected) + 3;
+	if (expected > 0) {
+		/* Five deviations, the rate itself being known from so many duplicates only. */
+		double scale = 1 + expected / c->judged.measured;
+		return (double)repeated > expected + 5 * sqrt(expected * scale) + 3 * scale;
+	}
 	/* No duplicate was seen so far: ids have none, content may have some yet. */
 	for (size_t i = 0; i < l->spaces.count; i++)
 		if (l->spaces.items[i].kind == KEY_CONTENT)
@@ -480,6 +486,11 @@ static int judge_seam(
 	const struct ledger *l = c->lineage.ledger;
 	const struct ledger_attempt *a = &l->attempts.items[s->to];
 
+	if (c->lineage.attempts.items[s->to].gap > 0) {
+		j->outcome = SEAM_SOUND;
+		j->why = "steps before a resume are not in the log";
+		return RP_OK;
+	}
 	j->fresh_declared = seam_fresh_declared(a);
 	j->expected = expected_repeats(c, s);
 	j->repeated = repeats_of(c, s);
@@ -543,6 +554,8 @@ bool epoch_missing(const struct case_line *c, size_t epoch, uint64_t *missing)
 			size = t->epochs.items[i].distinct;
 	if (size == 0 || t->how == EPOCHS_NONE)
 		return false;
+	if (p->gaps)
+		return false;
 	*missing = size > p->distinct ? size - p->distinct : 0;
 	return p->ended || p->rows >= size * t->repeat;
 }
@@ -551,7 +564,9 @@ int case_line_open(struct case_line *c, const struct ledger *l, enum attempt_kin
 	uint32_t tip, const struct lineage_told *told, size_t told_count, uint64_t memory,
 	unsigned threads, struct error *e)
 {
-	*c = (struct case_line){.what = kind == ATTEMPT_VALIDATION ? "validation " : ""};
+	*c = (struct case_line){.what = kind == ATTEMPT_VALIDATION ? "validation "
+					: tip != LEDGER_NONE       ? "rehearsed "
+								   : ""};
 	int status = lineage_build_to(&c->lineage, l, kind, tip, told, told_count, e);
 	if (status == RP_OK)
 		status = tally_count(&c->tally, &c->lineage, memory, threads, e);
@@ -561,6 +576,9 @@ int case_line_open(struct case_line *c, const struct ledger *l, enum attempt_kin
 		return status;
 	find_duplicates(c);
 	c->judged.keys_change = keys_change(c);
+	/* A rehearsal is held against the history, and the history is not judged again. */
+	if (tip != LEDGER_NONE && c->lineage.line.count > 0)
+		c->from_part = c->lineage.line.count - 1;
 	for (size_t i = 0; i < c->alignments.seams.count && status == RP_OK; i++) {
 		struct seam_judgement *j = array_push(&c->judged.list, SIZE_MAX / sizeof *j);
 		status = j ? judge_seam(c, &c->alignments.seams.items[i], j, e)

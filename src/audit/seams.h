@@ -54,6 +54,7 @@ struct seam_judgements {
 	ARRAY(struct seam_judgement) list; /* as alignments.seams */
 	/* Chance that two samples of an epoch are the same one, inside a rank and between ranks. */
 	double duplicates, cross_duplicates;
+	double measured;  /* how many duplicates tell that; at least 1 */
 	bool keys_change; /* content keys that do not come again where epochs do */
 };
 
@@ -64,6 +65,7 @@ struct case_line {
 	struct alignments alignments;
 	struct seam_judgements judged;
 	const char *what; /* "" for training, "validation " */
+	size_t from_part; /* what lies before this part of the line is history and not judged */
 };
 
 /* Work all of it out. `tip`: as lineage_build_to(), or LEDGER_NONE. Release it also after errors.

@@ -126,6 +126,30 @@ static int answer_gate(const struct options *o, struct report *r)
 	return status == r->exit ? printed : status;
 }
 
+/*
+ * A checkpoint is verified; the log of a run is audited, or a rehearsal held against it. Of a
+ * folder that holds both, the checkpoint that a relaunch would use is judged where the log passes.
+ */
+static int fill_report(
+	struct report *r, const struct options *o, const struct verify_options *v, struct error *e)
+{
+	struct audit_options audit = {.common = *v, .told = o->told, .told_count = o->told_count};
+	const char *path = o->operands[0];
+	struct error unseen = ERROR_INIT;
+
+	if (o->rehearsal)
+		return audit_rehearsal(r, path, o->rehearsal, &audit, e);
+	/* What cannot be looked into is verify's to say. */
+	if (audit_is_log(path, &v->limits, &unseen) != 1)
+		return verify_path(r, path, v, e);
+	int status = audit_paths(r, &path, 1, &audit, e);
+	if (status < 0 || r->exit != EXIT_STATUS_FINE || !audit_has_checkpoint(path, &v->limits))
+		return status;
+	report_release(r);
+	report_init(r, o->command->name);
+	return verify_path(r, path, v, e);
+}
+
 static int judge(const struct options *o, const struct policy *p)
 {
 	struct verify_options verify = o->verify;
@@ -135,7 +159,7 @@ static int judge(const struct options *o, const struct policy *p)
 	verify.policy = p;
 	verify.quick = !p->bytes;
 	report_init(&r, o->command->name);
-	if (verify_path(&r, o->operands[0], &verify, &e) < 0)
+	if (fill_report(&r, o, &verify, &e) < 0)
 		take_error(&r, o->operands[0], p, &e);
 	int status = answer_gate(o, &r);
 	report_release(&r);

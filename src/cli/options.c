@@ -242,6 +242,12 @@ static bool take_resume(struct options *o, const char *value)
 	return true;
 }
 
+static bool take_rehearsal(struct options *o, const char *value)
+{
+	o->rehearsal = value;
+	return *value != '\0';
+}
+
 static bool take_max_memory(struct options *o, const char *value)
 {
 	static const char suffixes[] = "KMGT";
@@ -345,9 +351,12 @@ const struct option_row option_rows[] = {
 	{"threads", 'j', false, "N", OF_JUDGING | OF(gate) | OF(audit),
 		"reading threads (one per core); never changes the output", take_threads,
 		"a number from 1 to 1024"},
-	{"resume", 0, true, "ATTEMPT:STEP", OF_LOGS,
+	{"resume", 0, true, "ATTEMPT:STEP", OF_LOGS | OF(gate),
 		"ATTEMPT resumed from the checkpoint of STEP, where the log does not say it",
 		take_resume, "ATTEMPT:STEP, two whole numbers, at most 64 times"},
+	{"rehearsal", 0, false, "LOG", OF(gate),
+		"the log of what the launch would read, held against the run's log", take_rehearsal,
+		"a sample log"},
 	{"max-memory", 0, false, "BYTES", OF_LOGS,
 		"memory to use (1G); less takes longer and finds the same", take_max_memory,
 		"bytes, such as 500M or 2G"},

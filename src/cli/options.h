@@ -43,14 +43,15 @@ struct options {
 	const struct command *command; /* NULL: none was named */
 	const char **operands;         /* operand_count of them, within the command's bounds */
 	int operand_count;
-	struct verify_options verify; /* limits, against, step, quick, threads, settle */
-	const char *with[WITH_MAX];   /* what verify.with points to */
-	const char *policy, *report;  /* of gate: as typed, or NULL */
-	const char *output;           /* of init, snapshot and ledger: likewise */
-	struct log_options log;       /* of ledger; limits and step are those of `verify` */
-	const char *form;             /* of ledger export: "jsonl", "csv", or NULL */
+	struct verify_options verify;       /* limits, against, step, quick, threads, settle */
+	const char *with[WITH_MAX];         /* what verify.with points to */
+	const char *policy, *report;        /* of gate: as typed, or NULL */
+	const char *output;                 /* of init, snapshot and ledger: likewise */
+	struct log_options log;             /* of ledger; limits and step are those of `verify` */
+	const char *form;                   /* of ledger export: "jsonl", "csv", or NULL */
 	struct lineage_told told[TOLD_MAX]; /* of audit: --resume */
 	size_t told_count;
+	const char *rehearsal; /* of gate, or NULL */
 	bool print_path, force;
 	bool defects; /* of explain: list the known defects */
 	bool json, quiet, verbose, help, version;

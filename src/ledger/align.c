@@ -65,8 +65,8 @@ static void add_sum(uint64_t sum[2], const uint64_t more[2])
 }
 
 /* Steps of another size: compare what both had consumed wherever the numbers of samples meet. */
-static void match_by_samples(const struct ledger *l, uint32_t first, uint32_t steps,
-	const struct answer_key *key, struct key_match *m)
+static void match_by_samples(const struct ledger_step *own, uint32_t steps,
+	const struct ledger_step *key, uint32_t key_steps, struct key_match *m)
 {
 	uint64_t sum[2] = {0}, key_sum[2] = {0}, n = 0, key_n = 0;
 	uint32_t i = 0, k = 0, met = 0, key_met = 0;
@@ -74,11 +74,11 @@ static void match_by_samples(const struct ledger *l, uint32_t first, uint32_t st
 	m->by_samples = true;
 	for (;;) {
 		if (n <= key_n && i < steps) {
-			add_sum(sum, l->steps.items[first + i].sum);
-			n += l->steps.items[first + i++].n;
-		} else if (n > key_n && k < key->steps) {
-			add_sum(key_sum, l->steps.items[key->first + k].sum);
-			key_n += l->steps.items[key->first + k++].n;
+			add_sum(sum, own[i].sum);
+			n += own[i++].n;
+		} else if (n > key_n && k < key_steps) {
+			add_sum(key_sum, key[k].sum);
+			key_n += key[k++].n;
 		} else {
 			break;
 		}
@@ -86,9 +86,9 @@ static void match_by_samples(const struct ledger *l, uint32_t first, uint32_t st
 			continue;
 		if (sum[0] != key_sum[0] || sum[1] != key_sum[1]) {
 			m->differs = true;
-			m->at = first + met;
-			m->key_at = key->first + key_met;
-			m->step = l->steps.items[m->at].step;
+			m->at = met;
+			m->key_at = key_met;
+			m->step = own[met].step;
 			break;
 		}
 		met = i;
@@ -99,31 +99,29 @@ static void match_by_samples(const struct ledger *l, uint32_t first, uint32_t st
 	m->same = met;
 }
 
-struct key_match align_match(
-	const struct ledger *l, uint32_t first, uint32_t steps, const struct answer_key *key)
+struct key_match align_match(const struct ledger_step *own, uint32_t steps,
+	const struct ledger_step *key, uint32_t key_steps)
 {
-	struct key_match m = {.steps = steps < key->steps ? steps : key->steps};
+	struct key_match m = {.steps = steps < key_steps ? steps : key_steps};
 	bool equal = true;
 
 	for (uint32_t i = 0; i < m.steps; i++) {
-		const struct ledger_step *s = &l->steps.items[first + i],
-					 *d = &l->steps.items[key->first + i];
+		const struct ledger_step *s = &own[i], *d = &key[i];
 		/* A step that was cut short, on either side, is no difference. */
-		if ((s->n < d->n && i + 1 == steps) || (d->n < s->n && i + 1 == key->steps)) {
+		if ((s->n < d->n && i + 1 == steps) || (d->n < s->n && i + 1 == key_steps)) {
 			m.steps = i;
 			break;
 		}
 		if (s->n != d->n && m.same == i && s->n > 0 && d->n > 0) {
 			struct key_match by = {0};
-			match_by_samples(l, first, steps, key, &by);
+			match_by_samples(own, steps, key, key_steps, &by);
 			/* What was equal step by step stays so. */
 			by.equal = m.equal;
 			return by;
 		}
 		if (s->sum[0] != d->sum[0] || s->sum[1] != d->sum[1] || s->n != d->n) {
 			m.differs = true;
-			m.at = first + i;
-			m.key_at = key->first + i;
+			m.at = m.key_at = i;
 			m.step = s->step;
 			break;
 		}
@@ -711,7 +709,8 @@ static void find_seams(struct alignments *a)
 				    : UINT64_MAX;
 		m->key = find_key(g, m);
 		if (m->key.origin != KEY_NONE)
-			m->match = align_match(g->ledger, p->first, p->steps, &m->key);
+			m->match = align_match(&g->ledger->steps.items[p->first], p->steps,
+				&g->ledger->steps.items[m->key.first], m->key.steps);
 	}
 }
 

@@ -90,9 +90,9 @@ int align_seams(struct alignments *a, const struct lineage *g, const struct tall
 	unsigned threads, struct error *e);
 void align_release(struct alignments *a);
 
-/* Hold steps of the ledger against an answer key. */
-struct key_match align_match(
-	const struct ledger *l, uint32_t first, uint32_t steps, const struct answer_key *key);
+/* Hold steps against those of an answer key, of this ledger or of another. */
+struct key_match align_match(const struct ledger_step *own, uint32_t steps,
+	const struct ledger_step *key, uint32_t key_steps);
 
 /*
  * How many samples from place `a` on equal those of another source from place `b` on, at most

@@ -185,6 +185,26 @@ static int take_even_epochs(struct tally *t, uint64_t length, enum epoch_end how
 	return status;
 }
 
+/* What the log does not hold cannot be missed: steps that were left out, lines that were lost. */
+static void mark_gaps(struct tally *t)
+{
+	const struct lineage *g = t->lineage;
+
+	for (size_t i = 0; i < g->line.count; i++) {
+		const struct line_part *p = &g->line.items[i];
+		const struct ledger_attempt *a = &g->ledger->attempts.items[p->attempt];
+		bool gap = g->attempts.items[p->attempt].gap > 0;
+		for (uint32_t k = 0; k < p->steps; k++) {
+			const struct ledger_step *s = &g->ledger->steps.items[p->first + k];
+			bool jumps = k > 0 && s->step > s[-1].step + 1 && a->intent.skips == 0;
+			if (gap || jumps || s->irregular)
+				t->epochs.items[tally_epoch_at(t, p->at + (s->row - p->row))].gaps =
+					true;
+			gap = false;
+		}
+	}
+}
+
 /* Lengths, tails and seams of epochs whose beginnings are known. */
 static void settle_epochs(struct tally *t)
 {
@@ -209,6 +229,7 @@ static void settle_epochs(struct tally *t)
 		struct line_epoch *p = &t->epochs.items[tally_epoch_at(t, g->line.items[i].at)];
 		p->seams += p->at < g->line.items[i].at;
 	}
+	mark_gaps(t);
 }
 
 /* Counting ------------------------------------------------------------------------------------- */
@@ -296,6 +317,7 @@ static void count_again(struct worker *w, uint64_t at, uint64_t before, uint64_t
 			    y = place_in(c->places, line_row(p, before), p->first, p->steps);
 	if (x.of->dp != y.of->dp) {
 		n->in_ranks += !tail;
+		n->tail_ranks += tail;
 	} else if (x.of->worker != y.of->worker) {
 		n->in_workers += !tail;
 	} else if (x.step == y.step) {
@@ -623,6 +645,7 @@ static int add_up(struct tally *t, const struct worker *w, struct error *e)
 		p->in_workers += w->parts[i].in_workers;
 		p->in_rank += w->parts[i].in_rank;
 		p->in_ranks += w->parts[i].in_ranks;
+		p->tail_ranks += w->parts[i].tail_ranks;
 	}
 	t->distinct += w->distinct;
 	if (w->repeats.count == 0)
@@ -671,8 +694,7 @@ static int count(struct tally *t, const struct place_index *places, uint8_t *fac
 		.factors = factors,
 		.counted = t->repeat > 1,
 		.threads = threads,
-		.anchor_below =
-			g->rows <= ANCHORS ? UINT64_MAX : UINT64_MAX / (g->rows / ANCHORS + 1)};
+		.anchor_below = UINT64_MAX / t->keys_per_anchor};
 	struct worker *workers = calloc(threads, sizeof *workers);
 	int status = RP_OK;
 
@@ -945,6 +967,7 @@ int tally_count(struct tally *t, const struct lineage *g, uint64_t memory, unsig
 	if (g->line.count > 0 && !array_reserve(&t->parts, g->line.count, SIZE_MAX))
 		return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for the line's parts");
 	t->parts.count = g->line.count;
+	t->keys_per_anchor = g->rows <= ANCHORS ? 1 : g->rows / ANCHORS + 1;
 	t->size = size_said(g->ledger);
 	t->size_said = t->size > 0;
 	status = read_factors(t, &k.factors, e);

@@ -26,6 +26,7 @@ struct line_epoch {
 	int32_t label;     /* as logged, or -1 */
 	bool ended;        /* another one follows on the line */
 	uint32_t seams;    /* of the line that lie inside it, not at its start */
+	bool gaps;         /* some of its steps or lines are not in the log */
 	uint64_t tail;     /* where on the line its last step begins */
 
 	uint64_t distinct; /* different samples */
@@ -44,6 +45,7 @@ struct part_tally {
 	uint64_t in_rank;    /* inside one rank and worker, of another step */
 	uint64_t in_workers; /* of another loader worker of the rank */
 	uint64_t in_ranks;   /* of another rank of the same attempt */
+	uint64_t tail_ranks; /* the same in last steps of epochs, not counted above */
 };
 
 /* A repeat whose key is an anchor: its place on the line, and where it was consumed before. */
@@ -59,6 +61,7 @@ struct tally {
 	ARRAY(struct repeat) repeats;   /* by place: all of them in small logs, else anchors */
 	uint64_t distinct;              /* different samples on the line */
 	uint64_t passes;                /* over the samples */
+	uint64_t keys_per_anchor;       /* 1: all repeats are in `repeats` */
 	uint64_t size;    /* different samples in an epoch, as said or learned; 0: not known */
 	bool size_said;   /* by the log's header */
 	bool replacement; /* the log declares sampling with replacement, or a stream */

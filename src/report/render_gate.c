@@ -88,9 +88,10 @@ void report_render_gate(const struct report *r, const struct render_options *o, 
 	strbuf_init(&notes, TEXT_MAX);
 	page_put(&p, outcomes[r->exit].style, outcomes[r->exit].word);
 	strbuf_add_text(&line, "  ");
-	add_subject(&line, judged ? judged : input_of(r, "root"), true);
+	const struct report_input *run = input_of(r, "run");
+	add_subject(&line, judged ? judged : run ? run : input_of(r, "root"), true);
 	strbuf_printf(&line, ": %s", report_word(r));
-	if (r->exit == EXIT_STATUS_FINE && r->word == VERDICT_CONSISTENT) {
+	if (r->exit == EXIT_STATUS_FINE && r->word == VERDICT_CONSISTENT && !run) {
 		strbuf_add_text(
 			&line, before ? " with " : " with itself, nothing earlier was compared");
 		add_subject(&line, before, false);

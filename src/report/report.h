@@ -130,10 +130,4 @@ void report_render_json(const struct report *r, struct strbuf *out);
 void report_render_gate(
 	const struct report *r, const struct render_options *options, struct strbuf *out);
 
-/*
- * The JSON Schema of what report_render_json() writes, as committed in share/reprise-1.schema.json.
- * The codes and words in it come from the tables.
- */
-void report_render_schema(struct strbuf *out);
-
 #endif

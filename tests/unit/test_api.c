@@ -140,12 +140,40 @@ START_TEST(freeing_nothing_does_nothing)
 }
 END_TEST
 
+START_TEST(a_run_is_audited_and_resumes_can_be_told)
+{
+	static const char *const paths[] = {"fixtures/ledger/random-right/samples.jsonl"};
+	static const int64_t resumed[] = {2, 10};
+	struct rp_audit_options options = {.size = sizeof options, .threads = 1};
+
+	errno = 1234;
+	ck_assert_int_eq(rp_audit(paths, 1, &options, &report, error, sizeof error), RP_OK);
+	ck_assert_int_eq(errno, 1234);
+	ck_assert_str_eq(rp_report_verdict(report), "EXACT");
+	ck_assert_int_eq(rp_report_exit(report), 0);
+	teardown();
+	/* Two steps further back than it was. */
+	options.resumed = resumed;
+	options.resumes = 1;
+	ck_assert_int_eq(rp_audit(paths, 1, &options, &report, error, sizeof error), RP_OK);
+	ck_assert_int_eq(rp_report_exit(report), 1);
+	ck_assert_ptr_nonnull(strstr(rp_report_json(report), "\"D104\""));
+	teardown();
+	ck_assert_int_eq(rp_audit(paths, 0, NULL, &report, error, sizeof error), RP_E_ARGUMENT);
+	ck_assert_int_eq(
+		rp_audit((const char *const[]){"fixtures/nothing"}, 1, NULL, &report, NULL, 0),
+		RP_E_IO);
+	ck_assert_ptr_null(report);
+}
+END_TEST
+
 Suite *suite_api(void)
 {
 	Suite *s = suite_create("api");
 	TCase *t = tcase_create("verify");
 
 	tcase_add_checked_fixture(t, NULL, teardown);
+	tcase_add_test(t, a_run_is_audited_and_resumes_can_be_told);
 	tcase_add_test(t, a_wrong_resume_has_a_verdict_findings_and_a_document);
 	tcase_add_test(t, a_path_that_is_not_there_is_an_error_with_words);
 	tcase_add_test(t, the_versions_that_will_resume_decide);

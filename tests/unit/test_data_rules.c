@@ -259,13 +259,557 @@ START_TEST(wrong_resumes_are_found)
 }
 END_TEST
 
+/* Public reports in small, each with what must be said of it ------------------------------------
+ */
+
+static struct ledger_attempt *sized(struct log *of, uint64_t size)
+{
+	log_begin(of, 1 << 20, size);
+	return log_attempt(of, 1, 0);
+}
+
+START_TEST(one_batch_per_rank_again)
+{
+	/* huggingface/accelerate#3938 */
+	sized(&g, 40);
+	STEP(1, 0, 0, 0, 1);
+	STEP(1, 1, 0, 2, 3);
+	STEP(2, 0, 0, 4, 5);
+	STEP(2, 1, 0, 6, 7);
+	STEP(3, 0, 0, 8, 9);
+	STEP(3, 1, 0, 10, 11);
+	log_attempt(&g, 2, 3)->micro_batch = 2;
+	STEP(4, 0, 0, 8, 9);
+	STEP(4, 1, 0, 10, 11);
+	STEP(5, 0, 0, 12, 13);
+	STEP(5, 1, 0, 14, 15);
+	judge();
+	const struct finding *f = found(FINDING_D102);
+	ck_assert(f && f->place.step_first == 4 && f->place.step_last == 4);
+	ck_assert_int_eq(f->observed.count, 8);
+	ck_assert_int_eq(f->expected.count, 12);
+	ck_assert_ptr_nonnull(f->cause);
+	done();
+}
+END_TEST
+
+START_TEST(one_process_becomes_two_and_a_batch_is_lost)
+{
+	/* huggingface/transformers#40245 */
+	sized(&g, 16);
+	STEP(1, 0, 0, 0, 1, 2, 3);
+	log_attempt(&g, 2, 1);
+	STEP(2, 0, 0, 8, 9, 10, 11);
+	STEP(2, 1, 0, 12, 13, 14, 15);
+	judge();
+	const struct finding *hole = found(FINDING_D104), *batch = found(FINDING_P111);
+	ck_assert(hole && hole->expected.count == 4 && hole->observed.count == 8);
+	ck_assert(batch && batch->severity == SEVERITY_WARNING);
+	done();
+}
+END_TEST
+
+START_TEST(the_remainder_is_shuffled_by_place_instead_of_by_order)
+{
+	/* pytorch/pytorch#147967 */
+	sized(&g, 8);
+	STEP(1, 0, 0, 6, 1);
+	STEP(2, 0, 0, 4, 0);
+	log_attempt(&g, 2, 2);
+	STEP(3, 0, 0, 5, 7);
+	STEP(4, 0, 0, 4, 6);
+	judge();
+	const struct finding *again = found(FINDING_D103), *hole = found(FINDING_D104);
+	ck_assert(again && again->observed.count == 2 && again->cause);
+	ck_assert_ptr_nonnull(strstr(again->cause, "tail"));
+	ck_assert(hole && strstr(hole->message, "2–3"));
+	done();
+}
+END_TEST
+
+START_TEST(one_rank_restores_its_part_and_the_others_split_anew)
+{
+	/* bghira/SimpleTuner#2986: 12 images on 4 ranks, 2 twice, 2 not at all */
+	sized(&g, 12);
+	STEP(1, 0, 0, 0);
+	STEP(1, 1, 0, 1);
+	STEP(1, 2, 0, 2);
+	STEP(1, 3, 0, 3);
+	log_attempt(&g, 2, 1);
+	STEP(2, 0, 0, 4);
+	STEP(2, 1, 0, 8);
+	STEP(2, 2, 0, 6);
+	STEP(2, 3, 0, 7);
+	STEP(3, 0, 0, 8);
+	STEP(3, 1, 0, 9);
+	STEP(3, 2, 0, 4);
+	STEP(3, 3, 0, 11);
+	judge();
+	ck_assert(found(FINDING_D105) && found(FINDING_D104));
+	done();
+}
+END_TEST
+
+START_TEST(a_stream_is_not_split_by_rank)
+{
+	/* huggingface/datasets#5360 */
+	log_begin(&g, 1 << 20, 0);
+	log_attempt(&g, 1, 0);
+	for (uint64_t k = 0; k < 15; k++)
+		for (uint32_t dp = 0; dp < 2; dp++)
+			log_step(&g, (int64_t)k + 1, dp, -1, &k, 1);
+	judge();
+	const struct finding *f = found(FINDING_D105);
+	ck_assert(f && strstr(f->message, "all ranks"));
+	done();
+
+	/* Tensor-parallel ranks that read the same are as they should be. */
+	log_begin(&g, 1 << 20, 0);
+	struct ledger_attempt *a = log_attempt(&g, 1, 0);
+	a->world = 2;
+	a->dp = 1;
+	for (uint64_t k = 0; k < 15; k++)
+		for (uint32_t dp = 0; dp < 2; dp++)
+			log_step(&g, (int64_t)k + 1, dp, -1, &k, 1);
+	judge();
+	ck_assert_ptr_null(found(FINDING_D105));
+	done();
+}
+END_TEST
+
+START_TEST(an_epoch_comes_twice)
+{
+	/* huggingface/accelerate#4233: P0, the tail of P1, P1 again */
+	uint64_t p0[16], p1[16];
+
+	log_permutation(1, p0, 16);
+	log_permutation(2, p1, 16);
+	sized(&g, 16);
+	for (int k = 0; k < 4; k++)
+		log_step(&g, k + 1, 0, 0, p0 + 4 * k, 4);
+	log_step(&g, 5, 0, 1, p1, 4);
+	log_attempt(&g, 2, 5);
+	for (int k = 1; k < 4; k++)
+		log_step(&g, 5 + k, 0, 1, p1 + 4 * k, 4);
+	for (int k = 0; k < 4; k++)
+		log_step(&g, 9 + k, 0, 2, p1 + 4 * k, 4);
+	judge();
+	const struct finding *f = found(FINDING_D107);
+	ck_assert(f && f->severity == SEVERITY_WARNING && at_least(SEVERITY_ERROR) == 0);
+	ck_assert_ptr_nonnull(strstr(f->message, "1 to 2"));
+	done();
+}
+END_TEST
+
+START_TEST(the_offset_survives_into_the_next_epoch)
+{
+	/* allenai/OLMo#650: 10 ids, resumed at 6; epoch 2 is 6 to 9 again */
+	sized(&g, 10);
+	STEP(1, 0, 0, 0, 1, 2);
+	STEP(2, 0, 0, 3, 4, 5);
+	log_attempt(&g, 2, 2);
+	STEP(3, 0, 0, 6, 7);
+	STEP(4, 0, 0, 8, 9);
+	STEP(5, 0, 1, 6, 7);
+	STEP(6, 0, 1, 8, 9);
+	judge();
+	const struct finding *f = found(FINDING_D111);
+	ck_assert(f && f->place.step_first == 5);
+	done();
+
+	/* Resumed rightly, with another epoch behind it. */
+	sized(&g, 10);
+	STEP(1, 0, 0, 0, 1);
+	STEP(2, 0, 0, 2, 3);
+	log_attempt(&g, 2, 2);
+	STEP(3, 0, 0, 4, 5);
+	STEP(4, 0, 0, 6, 7);
+	STEP(5, 0, 0, 8, 9);
+	STEP(6, 0, 1, 0, 1);
+	judge();
+	ck_assert_uint_eq(at_least(SEVERITY_WARNING), 0);
+	done();
+}
+END_TEST
+
+START_TEST(one_sample_that_waited_is_lost)
+{
+	/* pytorch/torchtitan#3008 */
+	sized(&g, 0);
+	for (uint64_t k = 0; k < 12; k++)
+		log_step(&g, (int64_t)k + 1, 0, -1, &k, 1);
+	log_attempt(&g, 2, 12);
+	for (uint64_t k = 13; k < 24; k++)
+		log_step(&g, (int64_t)k, 0, -1, &k, 1);
+	judge();
+	const struct finding *f = found(FINDING_D104);
+	ck_assert(f && f->observed.count - f->expected.count == 1);
+	done();
+}
+END_TEST
+
+/* Traps ---------------------------------------------------------------------------------------- */
+
+START_TEST(declared_repeats_are_no_replay)
+{
+	uint64_t ids[8];
+
+	for (int declared = 0; declared < 2; declared++) {
+		log_begin(&g, 1 << 20, 0);
+		g.ledger.datasets.items[0].repeat = declared ? 8 : 1;
+		log_attempt(&g, 1, 0);
+		for (uint64_t k = 0; k < 24; k++) {
+			for (int i = 0; i < 8; i++)
+				ids[i] = k;
+			log_step(&g, (int64_t)k + 1, 0, 0, ids, 8);
+		}
+		judge();
+		ck_assert(declared ? at_least(SEVERITY_WARNING) == 0 : found(FINDING_D106) != NULL);
+		ck_assert_uint_eq(at_least(SEVERITY_ERROR), 0);
+		done();
+	}
+}
+END_TEST
+
+/* Draws with replacement repeat by chance, and between ranks as well; in a row they do not. */
+START_TEST(draws_with_replacement_are_told_from_a_replay)
+{
+	uint64_t seed = (uint64_t)_i;
+	static uint64_t drawn[200][8];
+
+	for (int wrong = 0; wrong < 2; wrong++) {
+		log_begin(&g, 1 << 20, 0);
+		g.ledger.datasets.items[0].sampling = SAMPLING_WITH;
+		log_attempt(&g, 1, 0);
+		for (int k = 0; k < 100; k++) {
+			for (int i = 0; i < 8; i++)
+				drawn[k][i] = log_random(&seed) % 500;
+			for (uint32_t dp = 0; dp < 2; dp++)
+				log_step(&g, k + 1, dp, -1, drawn[k] + 4 * dp, 4);
+		}
+		log_attempt(&g, 2, 90);
+		for (int k = 0; k < 60; k++) {
+			uint64_t ids[8];
+			for (int i = 0; i < 8; i++)
+				ids[i] = wrong    ? drawn[k][i]
+					 : k < 10 ? drawn[90 + k][i]
+						  : log_random(&seed) % 500;
+			for (uint32_t dp = 0; dp < 2; dp++)
+				log_step(&g, 91 + k, dp, -1, ids + 4 * dp, 4);
+		}
+		judge();
+		if (wrong)
+			ck_assert_ptr_nonnull(found(FINDING_D101));
+		else
+			ck_assert_msg(at_least(SEVERITY_WARNING) == 0, "%s",
+				findings.list.items[0].message);
+		done();
+	}
+}
+END_TEST
+
+/* Content that is there twice in the data, in every epoch. */
+START_TEST(natural_duplicates_are_measured_first)
+{
+	uint64_t order[400], seed = (uint64_t)_i;
+
+	log_permutation(seed, order, 400);
+	log_begin(&g, 1 << 20, 0);
+	g.kind = KEY_CONTENT;
+	log_attempt(&g, 1, 0);
+	for (int k = 0; k < 100; k++) {
+		uint64_t ids[4];
+		/* A tenth of the samples has a twin. */
+		for (int i = 0; i < 4; i++)
+			ids[i] = mark_mix(
+				order[4 * k + i] < 40 ? order[4 * k + i] / 2 : order[4 * k + i]);
+		if (k == 50)
+			log_attempt(&g, 2, 50);
+		log_step(&g, k + 1, 0, 0, ids, 4);
+	}
+	judge();
+	ck_assert_msg(at_least(SEVERITY_WARNING) == 0, "%s", findings.list.items[0].message);
+	done();
+}
+END_TEST
+
+START_TEST(keys_that_never_come_again_are_not_checked)
+{
+	uint64_t key = 1;
+
+	log_begin(&g, 1 << 20, 32);
+	g.kind = KEY_CONTENT;
+	log_attempt(&g, 1, 0);
+	for (int k = 0; k < 24; k++) {
+		uint64_t ids[4];
+		for (int i = 0; i < 4; i++)
+			ids[i] = mark_mix(key++);
+		if (k == 12)
+			log_attempt(&g, 2, 12);
+		log_step(&g, k + 1, 0, k / 8, ids, 4);
+	}
+	judge();
+	ck_assert_uint_eq(at_least(SEVERITY_INFO), 0);
+	bool said = false;
+	for (size_t i = 0; i < coverage.list.count; i++)
+		said = said || (strcmp(coverage.list.items[i].rule, "data-resume") == 0 &&
+				       coverage.list.items[i].status != COVER_RAN &&
+				       strstr(coverage.list.items[i].reason, "augmentation"));
+	ck_assert(said);
+	done();
+}
+END_TEST
+
+START_TEST(a_group_that_died_half_way_is_no_difference)
+{
+	sized(&g, 64);
+	for (uint64_t k = 0; k < 6; k++) {
+		const uint64_t ids[] = {8 * k, 8 * k + 1, 8 * k + 2, 8 * k + 3};
+		log_step(&g, (int64_t)k + 1, 0, 0, ids, k == 5 ? 2 : 4);
+	}
+	log_attempt(&g, 2, 4);
+	for (uint64_t k = 4; k < 8; k++) {
+		const uint64_t ids[] = {8 * k, 8 * k + 1, 8 * k + 2, 8 * k + 3};
+		log_step(&g, (int64_t)k + 1, 0, 0, ids, 4);
+	}
+	judge();
+	ck_assert_uint_eq(at_least(SEVERITY_WARNING), 0);
+	ck_assert_ptr_nonnull(found(FINDING_D190));
+	done();
+}
+END_TEST
+
+START_TEST(loader_workers_that_read_the_same_are_found)
+{
+	for (int shared = 0; shared < 2; shared++) {
+		log_begin(&g, 1 << 20, 0);
+		uint32_t index;
+		ck_assert_int_eq(ledger_attempt(&g.ledger, 1, &index, &e), RP_OK);
+		g.ledger.attempts.items[index].workers = 2;
+		for (uint64_t k = 0; k < 20; k++) {
+			struct ledger_line l = ledger_line_empty();
+			uint64_t id = shared ? k / 2 : k;
+			l.attempt = index;
+			l.step = (int64_t)k + 1;
+			l.worker = k % 2;
+			l.kind = KEY_CONTENT;
+			l.samples = true;
+			l.n = 1;
+			l.keys = &id;
+			ck_assert_int_eq(ledger_add_line(&g.ledger, &l, &e), RP_OK);
+		}
+		judge();
+		ck_assert((found(FINDING_R109) != NULL) == shared);
+		done();
+	}
+}
+END_TEST
+
+/* Declared skips ------------------------------------------------------------------------------- */
+
+static void skip_run(int64_t from, int64_t to, size_t skipped, uint32_t ranks)
+{
+	struct shape s = {.seed = 3,
+		.size = 120,
+		.ranks = 2,
+		.batch = 2,
+		.shuffled = true,
+		.labelled = true,
+		.sized = true,
+		.epochs = 1};
+
+	plan_run(&s);
+	begin_run(&s);
+	log_attempt(&g, 1, 0);
+	for (size_t k = 0; k < 20; k++)
+		consume(&s, (int64_t)k + 1, k, 2);
+	struct ledger_attempt *a = log_attempt(&g, 2, 8);
+	struct ledger_skip *skip = array_push(&g.ledger.skips, 100);
+	*skip = (struct ledger_skip){.from = from, .to = to};
+	a->intent.any = true;
+	a->intent.skips = 1;
+	int64_t step = 8;
+	for (size_t k = 8 + skipped; k < planned; k++)
+		consume(&s, ++step, k, ranks);
+	judge();
+}
+
+START_TEST(a_declared_skip_is_checked_to_have_happened)
+{
+	/* As declared: steps 9 to 13 of the dead branch. */
+	skip_run(9, 13, 5, 2);
+	ck_assert_uint_eq(at_least(SEVERITY_WARNING), 0);
+	const struct finding *proof = found(FINDING_D190);
+	ck_assert(proof && strstr(proof->message, "skipped"));
+	done();
+	/* On more ranks. */
+	skip_run(9, 13, 5, 4);
+	ck_assert_uint_eq(at_least(SEVERITY_WARNING), 0);
+	done();
+	/* Nothing was skipped. */
+	skip_run(9, 13, 0, 2);
+	const struct finding *f = found(FINDING_D112);
+	ck_assert(f && f->expected.count == 20 && f->observed.count == 0);
+	done();
+	/* Twice as much, as where micro-batches were taken for steps. */
+	skip_run(9, 13, 10, 2);
+	f = found(FINDING_D112);
+	ck_assert(f && f->observed.count == 40);
+	ck_assert(f->cause && strstr(f->cause, "2 ranks"));
+	done();
+}
+END_TEST
+
+/* What attempts say of themselves -------------------------------------------------------------- */
+
+START_TEST(an_empty_attempt_is_told_by_how_it_ended)
+{
+	static const struct {
+		const char *end;
+		int64_t planned;
+		bool last;
+		int severity; /* of D114; -1: none */
+	} cases[] = {{"finished", 120, true, SEVERITY_ERROR}, {"finished", 60, true, -1},
+		{"killed", 120, true, -1}, {"", 120, true, SEVERITY_WARNING}, {"", 120, false, -1},
+		{"finished", -1, true, SEVERITY_WARNING}};
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		log_begin(&g, 1 << 20, 0);
+		log_attempt(&g, 1, 0);
+		for (uint64_t k = 0; k < 60; k++)
+			log_step(&g, (int64_t)k + 1, 0, -1, &k, 1);
+		log_attempt(&g, 2, 60)->end = cases[i].end;
+		if (!cases[i].last) {
+			log_attempt(&g, 3, 60);
+			for (uint64_t k = 60; k < 65; k++)
+				log_step(&g, (int64_t)k + 1, 0, -1, &k, 1);
+		}
+		g.ledger.max_steps = cases[i].planned;
+		judge();
+		const struct finding *f = found(FINDING_D114);
+		ck_assert_msg((f ? (int)f->severity : -1) == cases[i].severity, "case %zu", i);
+		done();
+	}
+}
+END_TEST
+
+START_TEST(an_undeclared_seed_is_an_error_and_a_declared_one_is_none)
+{
+	for (int declared = 0; declared < 2; declared++) {
+		uint64_t p[32], q[32];
+		log_permutation(1, p, 32);
+		log_permutation(2, q, 32);
+		sized(&g, 32);
+		g.ledger.attempts.items[0].seed = 42;
+		g.ledger.attempts.items[0].has_seed = true;
+		for (int k = 0; k < 4; k++)
+			log_step(&g, k + 1, 0, 0, p + 4 * k, 4);
+		struct ledger_attempt *a = log_attempt(&g, 2, 4);
+		a->seed = 43;
+		a->has_seed = true;
+		a->intent.seed = declared;
+		for (int k = 0; k < 8; k++)
+			log_step(&g, k + 5, 0, 0, q + 4 * k, 4);
+		judge();
+		const struct finding *seed = found(FINDING_P110), *order = found(FINDING_D103);
+		ck_assert(seed && order && (found(FINDING_D191) != NULL) == declared);
+		ck_assert_int_eq(seed->severity, declared ? SEVERITY_INFO : SEVERITY_ERROR);
+		ck_assert_int_eq(order->severity, declared ? SEVERITY_WARNING : SEVERITY_ERROR);
+		ck_assert_int_eq(order->observed.count, 16);
+		done();
+	}
+}
+END_TEST
+
+static void positions(int64_t second)
+{
+	struct error ignored = ERROR_INIT;
+
+	(void)ignored;
+	sized(&g, 96);
+	for (uint64_t k = 0; k < 24; k++) {
+		const uint64_t ids[] = {4 * k, 4 * k + 1, 4 * k + 2, 4 * k + 3};
+		if (k == 12)
+			log_attempt(&g, 2, 12);
+		log_step(&g, (int64_t)k + 1, 0, 0, ids, 4);
+	}
+	struct ledger_checkpoint *c = array_push(&g.ledger.checkpoints, 10);
+	*c = (struct ledger_checkpoint){
+		.attempt = 0, .step = 12, .position = 48, .path = "", .digest = ""};
+	c = array_push(&g.ledger.checkpoints, 10);
+	*c = (struct ledger_checkpoint){
+		.attempt = 1, .step = 18, .position = second, .path = "", .digest = ""};
+	judge();
+}
+
+START_TEST(positions_of_checkpoints_are_held_against_what_was_consumed)
+{
+	positions(72);
+	ck_assert_uint_eq(at_least(SEVERITY_INFO), 0);
+	done();
+	/* Since its own start. */
+	positions(24);
+	const struct finding *f = found(FINDING_P102);
+	ck_assert(f && f->observed.count == 24 && f->cause);
+	done();
+}
+END_TEST
+
+START_TEST(batches_in_other_turns_are_told_from_other_batches)
+{
+	for (int rotated = 0; rotated < 2; rotated++) {
+		struct shape s = {.seed = 5,
+			.size = 96,
+			.ranks = 1,
+			.batch = 4,
+			.shuffled = true,
+			.labelled = true,
+			.sized = true,
+			.epochs = 1};
+		plan_run(&s);
+		begin_run(&s);
+		log_attempt(&g, 1, 0)->workers = 2;
+		for (size_t k = 0; k < 15; k++)
+			consume(&s, (int64_t)k + 1, k, 1);
+		log_attempt(&g, 2, 8)->workers = 2;
+		for (size_t k = 8; k < planned; k++)
+			consume(&s, (int64_t)k + 1,
+				rotated ? (k % 2 ? k - 1 : k + 1) : planned + 7 - k, 1);
+		judge();
+		ck_assert((found(FINDING_D110) != NULL) == rotated);
+		ck_assert((found(FINDING_D109) != NULL) == !rotated);
+		done();
+	}
+}
+END_TEST
+
 Suite *suite_data_rules(void)
 {
 	Suite *s = suite_create("data_rules");
-	TCase *t = tcase_create("runs");
+	TCase *t = tcase_create("runs"), *c = tcase_create("cases");
 
 	tcase_add_loop_test(t, right_runs_have_no_findings, 0, 1000);
 	tcase_add_loop_test(t, wrong_resumes_are_found, 0, 400);
 	suite_add_tcase(s, t);
+	tcase_add_test(c, one_batch_per_rank_again);
+	tcase_add_test(c, one_process_becomes_two_and_a_batch_is_lost);
+	tcase_add_test(c, the_remainder_is_shuffled_by_place_instead_of_by_order);
+	tcase_add_test(c, one_rank_restores_its_part_and_the_others_split_anew);
+	tcase_add_test(c, a_stream_is_not_split_by_rank);
+	tcase_add_test(c, an_epoch_comes_twice);
+	tcase_add_test(c, the_offset_survives_into_the_next_epoch);
+	tcase_add_test(c, one_sample_that_waited_is_lost);
+	tcase_add_test(c, declared_repeats_are_no_replay);
+	tcase_add_loop_test(c, draws_with_replacement_are_told_from_a_replay, 0, 40);
+	tcase_add_loop_test(c, natural_duplicates_are_measured_first, 0, 200);
+	tcase_add_test(c, keys_that_never_come_again_are_not_checked);
+	tcase_add_test(c, a_group_that_died_half_way_is_no_difference);
+	tcase_add_test(c, loader_workers_that_read_the_same_are_found);
+	tcase_add_test(c, a_declared_skip_is_checked_to_have_happened);
+	tcase_add_test(c, an_empty_attempt_is_told_by_how_it_ended);
+	tcase_add_test(c, an_undeclared_seed_is_an_error_and_a_declared_one_is_none);
+	tcase_add_test(c, positions_of_checkpoints_are_held_against_what_was_consumed);
+	tcase_add_test(c, batches_in_other_turns_are_told_from_other_batches);
+	suite_add_tcase(s, c);
 	return s;
 }
