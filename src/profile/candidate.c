@@ -533,12 +533,24 @@ static bool parts_of_one(const struct listed *a, const struct listed *b)
 struct relative {
 	uint32_t file; /* index in the listing */
 	struct series at;
-	const char *stem; /* of a checkpoint's name without a place, else "" */
+	const char *stem; /* of a checkpoint's name without numbers and marks, else "" */
 	bool checkpoint;  /* by its extension */
 	bool marked, alone, taken;
 };
 
+/* Checkpoints of one stem side by side, wherever in their series they are. */
 static int compare_stems(const void *pa, const void *pb)
+{
+	const struct relative *a = pa, *b = pb;
+	int order = (a->checkpoint > b->checkpoint) - (a->checkpoint < b->checkpoint);
+
+	if (order == 0)
+		order = strcmp(a->stem, b->stem);
+	return order ? order : (a->file > b->file) - (a->file < b->file);
+}
+
+/* Files of one place in a series side by side, and behind them the others by their stem. */
+static int compare_places(const void *pa, const void *pb)
 {
 	const struct relative *a = pa, *b = pb;
 	int order = (a->at.member > b->at.member) - (a->at.member < b->at.member);
@@ -562,7 +574,10 @@ static bool same_group(const struct relative *a, const struct relative *b)
 	return a->checkpoint == b->checkpoint && strcmp(a->stem, b->stem) == 0;
 }
 
-/* Files without a place stand alone where they are the best or the last of others, or these are. */
+/*
+ * Of the files of one stem: those with a place in a series stand alone, and the others where they
+ * are the best or the last of the rest, or one of the rest is.
+ */
 static void mark_alone(struct relative *group, size_t count)
 {
 	size_t marked = 0;
@@ -617,7 +632,7 @@ static bool add_family(struct candidates *c, const struct listing *l, uint32_t d
 			.at = file_series(file),
 			.stem = "",
 			.checkpoint = has_checkpoint_extension(file->name)};
-		if (all[i].at.member || !all[i].checkpoint)
+		if (!all[i].checkpoint)
 			continue;
 		stem_of(file->name, stem, sizeof stem, &all[i].marked);
 		all[i].stem = arena_strdup(&c->arena, slice_of(stem));
@@ -626,9 +641,15 @@ static bool add_family(struct candidates *c, const struct listing *l, uint32_t d
 	}
 	qsort(all, count, sizeof *all, compare_stems);
 	for (size_t i = 0, end; i < count; i = end) {
-		for (end = i + 1; end < count && same_group(&all[i], &all[end]);)
+		for (end = i + 1; end < count && all[i].checkpoint == all[end].checkpoint &&
+				  strcmp(all[i].stem, all[end].stem) == 0;)
 			end++;
 		mark_alone(&all[i], end - i);
+	}
+	qsort(all, count, sizeof *all, compare_places);
+	for (size_t i = 0, end; i < count; i = end) {
+		for (end = i + 1; end < count && same_group(&all[i], &all[end]);)
+			end++;
 		if (!add_group(c, l, dir, &all[i], end - i, files))
 			return false;
 	}
@@ -742,8 +763,8 @@ static bool name_paths(struct candidates *c, const struct listing *l)
 	for (size_t i = 0; i < c->list.count; i++) {
 		struct candidate *k = &c->list.items[i];
 		const struct listed_dir *dir = &l->dirs.items[k->dir];
-		k->holder = arena_printf(&c->arena, "%s%s%s", l->root, *dir->path ? slash : "",
-			dir->path);
+		k->holder = arena_printf(
+			&c->arena, "%s%s%s", l->root, *dir->path ? slash : "", dir->path);
 		if (k->is_dir) {
 			k->path = arena_printf(&c->arena, "%s%s%s", l->root, slash, dir->path);
 			k->folder = l->dirs.items[dir->parent].path;
