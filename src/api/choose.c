@@ -7,7 +7,8 @@
 #include "api/contender.h"
 #include "base/text.h"
 
-static const char standing_chosen[] = "resume from";
+static const char standing_chosen[] = "resume from", standing_previous[] = "its predecessor",
+		  standing_instead[] = "use instead";
 
 /* The candidate that a pointer's text names: a path's last part, or a number that is its step. */
 static size_t pointed_at(const struct candidates *c, const struct contender *k, const char *target)
@@ -127,7 +128,9 @@ static void tell(struct report *r, const struct subject *s, const struct contend
 			standing = standing_chosen;
 			tone = TONE_GOOD;
 		} else if (i == choice->previous) {
-			standing = "its predecessor";
+			standing = standing_previous;
+			if (!k[i].beside)
+				r->instead = called(r, s, i, several);
 		}
 		const char *cells[] = {standing, called(r, s, i, several),
 			k[i].step >= 0 ? report_text(r, "%lld", (long long)k[i].step) : NULL,
@@ -139,10 +142,30 @@ static void tell(struct report *r, const struct subject *s, const struct contend
 	}
 }
 
+/* What is not to be resumed from, and what is there in its place. */
+static void rename_judged(const struct report *r, struct report_table *table)
+{
+	for (size_t i = 0; i < table->rows.count; i++) {
+		struct report_row *row = &table->rows.items[i];
+		if (strcmp(row->cells[0], standing_chosen) == 0) {
+			row->cells[0] = "judged";
+			row->tone = TONE_BAD;
+		} else if (r->instead && strcmp(row->cells[0], standing_previous) == 0) {
+			row->cells[0] = standing_instead;
+			row->cells[3] = "the newest one before it that is whole, by its metadata";
+			row->tone = TONE_GOOD;
+		}
+	}
+}
+
 void choice_judged(struct report *r)
 {
 	bool sound = true;
 
+	/* Other faults are of the run, and its earlier checkpoints may have them too. */
+	if (r->exit != EXIT_STATUS_FINDINGS ||
+		(r->word != VERDICT_PARTIAL && r->word != VERDICT_CORRUPT))
+		r->instead = NULL;
 	if (r->exit == 0)
 		return;
 	/* Those two speak of other checkpoints than the chosen one. */
@@ -152,19 +175,13 @@ void choice_judged(struct report *r)
 			verdict_fails(f, report_failing(r)))
 			sound = false;
 	}
-	if (sound && r->exit == 1)
+	if (sound && r->exit == EXIT_STATUS_FINDINGS) {
+		r->instead = NULL;
 		return;
-	for (size_t t = 0; t < r->tables.count; t++) {
-		struct report_table *table = &r->tables.items[t];
-		for (size_t i = 0; i < table->rows.count; i++) {
-			struct report_row *row = &table->rows.items[i];
-			if (strcmp(table->name, "candidates") == 0 &&
-				strcmp(row->cells[0], standing_chosen) == 0) {
-				row->cells[0] = "judged";
-				row->tone = TONE_BAD;
-			}
-		}
 	}
+	for (size_t t = 0; t < r->tables.count; t++)
+		if (strcmp(r->tables.items[t].name, "candidates") == 0)
+			rename_judged(r, &r->tables.items[t]);
 }
 
 /* Newer checkpoints than the chosen one that cannot be used. */

@@ -408,6 +408,12 @@ static bool find_dead(struct contenders *all)
 	return ok;
 }
 
+bool contenders_settle(struct contenders *k, const struct candidates *c)
+{
+	settle_order(k, c);
+	return find_earlier(k, c) && find_dead(k);
+}
+
 int contenders_find(struct contenders *k, struct report *r, struct subject *s,
 	const struct verify_options *o, struct error *e)
 {
@@ -426,10 +432,8 @@ int contenders_find(struct contenders *k, struct report *r, struct subject *s,
 					  "time ran out (--max-seconds) when %zu of its %zu checkpoints had been looked at",
 					  i, k->count)
 				: look(&k->items[i], r, s, &c->list.items[i], o, e);
-	if (memory && status == RP_OK) {
-		settle_order(k, c);
-		memory = find_earlier(k, c) && find_dead(k);
-	}
+	if (memory && status == RP_OK)
+		memory = contenders_settle(k, c);
 	return memory ? status
 		      : fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for %zu checkpoints",
 				k->count);

@@ -49,6 +49,9 @@ struct contenders {
 int contenders_find(struct contenders *k, struct report *r, struct subject *s,
 	const struct verify_options *o, struct error *e);
 
+/* What follows from the looks alone: their order, and which are dead. False when memory ran out. */
+bool contenders_settle(struct contenders *k, const struct candidates *c);
+
 void contenders_release(struct contenders *k);
 
 /* Whether `later` logged other values than `earlier` at a step that both cover: another branch. */

@@ -533,24 +533,20 @@ static bool parts_of_one(const struct listed *a, const struct listed *b)
 struct relative {
 	uint32_t file; /* index in the listing */
 	struct series at;
-	const char *stem; /* of a checkpoint's name without numbers and marks, else "" */
+	const char *stem; /* of a checkpoint's name, else "" */
 	bool checkpoint;  /* by its extension */
 	bool marked, alone, taken;
 };
 
-/* Checkpoints of one stem side by side, wherever in their series they are. */
 static int compare_stems(const void *pa, const void *pb)
 {
 	const struct relative *a = pa, *b = pb;
 	int order = (a->checkpoint > b->checkpoint) - (a->checkpoint < b->checkpoint);
 
-	if (order == 0)
-		order = strcmp(a->stem, b->stem);
-	return order ? order : (a->file > b->file) - (a->file < b->file);
+	return order ? order : strcmp(a->stem, b->stem);
 }
 
-/* Files of one place in a series side by side, and behind them the others by their stem. */
-static int compare_places(const void *pa, const void *pb)
+static int compare_series(const void *pa, const void *pb)
 {
 	const struct relative *a = pa, *b = pb;
 	int order = (a->at.member > b->at.member) - (a->at.member < b->at.member);
@@ -559,25 +555,11 @@ static int compare_places(const void *pa, const void *pb)
 		order = (a->at.step > b->at.step) - (a->at.step < b->at.step);
 	if (order == 0 && a->at.member)
 		order = (a->at.value > b->at.value) - (a->at.value < b->at.value);
-	if (order == 0)
-		order = (a->checkpoint > b->checkpoint) - (a->checkpoint < b->checkpoint);
-	if (order == 0 && !a->at.member)
-		order = strcmp(a->stem, b->stem);
 	return order ? order : (a->file > b->file) - (a->file < b->file);
 }
 
-/* Whether two neighbours of the order are of one group: the same place, or the same stem. */
-static bool same_group(const struct relative *a, const struct relative *b)
-{
-	if (a->at.member || b->at.member)
-		return same_place(a->at, b->at);
-	return a->checkpoint == b->checkpoint && strcmp(a->stem, b->stem) == 0;
-}
-
-/*
- * Of the files of one stem: those with a place in a series stand alone, and the others where they
- * are the best or the last of the rest, or one of the rest is.
- */
+/* Of files with one stem, each is a whole checkpoint where it is the best or the last, or another
+ * is. */
 static void mark_alone(struct relative *group, size_t count)
 {
 	size_t marked = 0;
@@ -585,8 +567,8 @@ static void mark_alone(struct relative *group, size_t count)
 	for (size_t i = 0; i < count; i++)
 		marked += group[i].marked;
 	for (size_t i = 0; i < count; i++)
-		group[i].alone = group[i].at.member || (group[i].checkpoint && count > 1 &&
-							       (group[i].marked || marked > 0));
+		group[i].alone =
+			group[i].at.member || (group[i].checkpoint && count > 1 && marked > 0);
 }
 
 /* The checkpoints that the files of one group are. O(count^2) where they are of many, at the worst.
@@ -641,14 +623,13 @@ static bool add_family(struct candidates *c, const struct listing *l, uint32_t d
 	}
 	qsort(all, count, sizeof *all, compare_stems);
 	for (size_t i = 0, end; i < count; i = end) {
-		for (end = i + 1; end < count && all[i].checkpoint == all[end].checkpoint &&
-				  strcmp(all[i].stem, all[end].stem) == 0;)
+		for (end = i + 1; end < count && compare_stems(&all[i], &all[end]) == 0;)
 			end++;
 		mark_alone(&all[i], end - i);
 	}
-	qsort(all, count, sizeof *all, compare_places);
+	qsort(all, count, sizeof *all, compare_series);
 	for (size_t i = 0, end; i < count; i = end) {
-		for (end = i + 1; end < count && same_group(&all[i], &all[end]);)
+		for (end = i + 1; end < count && same_place(all[i].at, all[end].at);)
 			end++;
 		if (!add_group(c, l, dir, &all[i], end - i, files))
 			return false;
