@@ -31,6 +31,6 @@ for path in sorted(pathlib.Path(sys.argv[2]).rglob("*.json")):
     for document in documents(path.read_text(encoding="utf-8")):
         error = complaint(document)
         if error:
-            print(f"{path.name}: {'/'.join(map(str, error.absolute_path))}: {error.message}")
+            print(f"{path.name}: {'/'.join(map(str, error.absolute_path))}: {error.message[:300]}")
             bad += 1
 sys.exit(1 if bad else 0)

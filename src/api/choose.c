@@ -7,7 +7,8 @@
 #include "api/contender.h"
 #include "base/text.h"
 
-static const char standing_chosen[] = "resume from";
+static const char standing_chosen[] = "resume from", standing_previous[] = "its predecessor",
+		  standing_instead[] = "use instead";
 
 /* The candidate that a pointer's text names: a path's last part, or a number that is its step. */
 static size_t pointed_at(const struct candidates *c, const struct contender *k, const char *target)
@@ -74,8 +75,10 @@ static bool several_folders(const struct candidates *c)
 static const char *called(struct report *r, const struct subject *s, size_t at, bool several)
 {
 	const struct candidate *c = &s->candidates.list.items[at];
-	const char *below = c->path + strlen(s->listing.root);
+	const char *below = c->path + (c->kept ? 0 : strlen(s->listing.root));
 
+	if (c->kept)
+		return report_text(r, "%s", below);
 	if (!several)
 		return report_text(r, "%s", c->name);
 	return report_text(r, "%s", *below == '/' ? below + 1 : below);
@@ -101,8 +104,8 @@ static void tell(struct report *r, const struct subject *s, const struct contend
 			break;
 		case STANDING_DEAD:
 			standing = "dead branch";
-			reason = report_text(
-				r, "%s was saved after it", c->list.items[k[i].by].name);
+			reason = report_text(r, "%s was %s after it", c->list.items[k[i].by].name,
+				k[i].beside && k[k[i].by].beside ? "judged" : "saved");
 			tone = TONE_DIM;
 			break;
 		case STANDING_EARLIER:
@@ -127,7 +130,9 @@ static void tell(struct report *r, const struct subject *s, const struct contend
 			standing = standing_chosen;
 			tone = TONE_GOOD;
 		} else if (i == choice->previous) {
-			standing = "its predecessor";
+			standing = standing_previous;
+			if (!k[i].beside)
+				r->instead = called(r, s, i, several);
 		}
 		const char *cells[] = {standing, called(r, s, i, several),
 			k[i].step >= 0 ? report_text(r, "%lld", (long long)k[i].step) : NULL,
@@ -139,10 +144,30 @@ static void tell(struct report *r, const struct subject *s, const struct contend
 	}
 }
 
+/* What is not to be resumed from, and what is there in its place. */
+static void rename_judged(const struct report *r, struct report_table *table)
+{
+	for (size_t i = 0; i < table->rows.count; i++) {
+		struct report_row *row = &table->rows.items[i];
+		if (strcmp(row->cells[0], standing_chosen) == 0) {
+			row->cells[0] = "judged";
+			row->tone = TONE_BAD;
+		} else if (r->instead && strcmp(row->cells[0], standing_previous) == 0) {
+			row->cells[0] = standing_instead;
+			row->cells[3] = "the newest one before it that is whole, by its metadata";
+			row->tone = TONE_GOOD;
+		}
+	}
+}
+
 void choice_judged(struct report *r)
 {
 	bool sound = true;
 
+	/* Other faults are of the run, and its earlier checkpoints may have them too. */
+	if (r->exit != EXIT_STATUS_FINDINGS ||
+		(r->word != VERDICT_PARTIAL && r->word != VERDICT_CORRUPT))
+		r->instead = NULL;
 	if (r->exit == 0)
 		return;
 	/* Those two speak of other checkpoints than the chosen one. */
@@ -152,19 +177,13 @@ void choice_judged(struct report *r)
 			verdict_fails(f, report_failing(r)))
 			sound = false;
 	}
-	if (sound && r->exit == 1)
+	if (sound && r->exit == EXIT_STATUS_FINDINGS) {
+		r->instead = NULL;
 		return;
-	for (size_t t = 0; t < r->tables.count; t++) {
-		struct report_table *table = &r->tables.items[t];
-		for (size_t i = 0; i < table->rows.count; i++) {
-			struct report_row *row = &table->rows.items[i];
-			if (strcmp(table->name, "candidates") == 0 &&
-				strcmp(row->cells[0], standing_chosen) == 0) {
-				row->cells[0] = "judged";
-				row->tone = TONE_BAD;
-			}
-		}
 	}
+	for (size_t t = 0; t < r->tables.count; t++)
+		if (strcmp(r->tables.items[t].name, "candidates") == 0)
+			rename_judged(r, &r->tables.items[t]);
 }
 
 /* Newer checkpoints than the chosen one that cannot be used. */
@@ -199,8 +218,10 @@ static void report_rejected(struct report *r, const struct subject *s, const str
 }
 
 /* No checkpoint can be named: the report says so, and nothing was judged. */
-static void give_up(struct report *r, const char *evidence, const struct verify_options *o)
+static void give_up(
+	struct report *r, const char *root, const char *evidence, const struct verify_options *o)
 {
+	report_add_input(r, root, "root", "");
 	conclude(r, &(struct verdict_case){.unreadable = evidence}, &(struct policy_subject){0}, o);
 }
 
@@ -321,7 +342,7 @@ int choose_checkpoint(struct choice *choice, struct report *r, struct subject *s
 	struct candidates *c = &s->candidates;
 
 	*choice = (struct choice){.chosen = SIZE_MAX, .previous = SIZE_MAX, .older = SIZE_MAX};
-	if (!c->root) {
+	if (!c->root && c->list.count == 1) {
 		choice->chosen = 0;
 		return RP_OK;
 	}
@@ -329,14 +350,21 @@ int choose_checkpoint(struct choice *choice, struct report *r, struct subject *s
 	int status = contenders_find(&all, r, s, o, e);
 	if (status == RP_OK) {
 		const struct contender *k = all.items;
-		const char *none = pick(r, choice, s, k, o);
+		const char *none = NULL;
+		/* The one that was named, whatever its history says. */
+		if (c->root)
+			none = pick(r, choice, s, k, o);
+		else
+			choice->chosen = 0;
 		choice->previous = predecessor(k, c, choice->chosen);
 		choice->older = predecessor(k, c, choice->previous);
-		report_rejected(r, s, k, choice->chosen, o);
-		tell(r, s, k, all.by_step, choice);
-		cover_line(r, k, all.count);
+		if (c->root) {
+			report_rejected(r, s, k, choice->chosen, o);
+			tell(r, s, k, all.by_step, choice);
+			cover_line(r, k, all.count);
+		}
 		if (none)
-			give_up(r, none, o);
+			give_up(r, s->listing.root, none, o);
 	}
 	contenders_release(&all);
 	return status;

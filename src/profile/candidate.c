@@ -15,8 +15,7 @@
 #define POINTER_BYTES 4096u
 #define CANDIDATES_MAX 1000000u
 #define HEAD_BYTES 64u
-#define HISTORY ".reprise" /* the folder of snapshots beside the checkpoints of a line */
-#define SURE_BITS 10u      /* a framework's own file names, not just an extension */
+#define SURE_BITS 10u /* a framework's own file names, not just an extension */
 
 /* Words in front of a number, the nearest first. Words that are not listed leave the number
  * unnamed. */
@@ -533,12 +532,20 @@ static bool parts_of_one(const struct listed *a, const struct listed *b)
 struct relative {
 	uint32_t file; /* index in the listing */
 	struct series at;
-	const char *stem; /* of a checkpoint's name without a place, else "" */
+	const char *stem; /* of a checkpoint's name, else "" */
 	bool checkpoint;  /* by its extension */
 	bool marked, alone, taken;
 };
 
 static int compare_stems(const void *pa, const void *pb)
+{
+	const struct relative *a = pa, *b = pb;
+	int order = (a->checkpoint > b->checkpoint) - (a->checkpoint < b->checkpoint);
+
+	return order ? order : strcmp(a->stem, b->stem);
+}
+
+static int compare_series(const void *pa, const void *pb)
 {
 	const struct relative *a = pa, *b = pb;
 	int order = (a->at.member > b->at.member) - (a->at.member < b->at.member);
@@ -547,22 +554,11 @@ static int compare_stems(const void *pa, const void *pb)
 		order = (a->at.step > b->at.step) - (a->at.step < b->at.step);
 	if (order == 0 && a->at.member)
 		order = (a->at.value > b->at.value) - (a->at.value < b->at.value);
-	if (order == 0)
-		order = (a->checkpoint > b->checkpoint) - (a->checkpoint < b->checkpoint);
-	if (order == 0 && !a->at.member)
-		order = strcmp(a->stem, b->stem);
 	return order ? order : (a->file > b->file) - (a->file < b->file);
 }
 
-/* Whether two neighbours of the order are of one group: the same place, or the same stem. */
-static bool same_group(const struct relative *a, const struct relative *b)
-{
-	if (a->at.member || b->at.member)
-		return same_place(a->at, b->at);
-	return a->checkpoint == b->checkpoint && strcmp(a->stem, b->stem) == 0;
-}
-
-/* Files without a place stand alone where they are the best or the last of others, or these are. */
+/* Of files with one stem, each is a whole checkpoint where it is the best or the last, or another
+ * is. */
 static void mark_alone(struct relative *group, size_t count)
 {
 	size_t marked = 0;
@@ -570,8 +566,8 @@ static void mark_alone(struct relative *group, size_t count)
 	for (size_t i = 0; i < count; i++)
 		marked += group[i].marked;
 	for (size_t i = 0; i < count; i++)
-		group[i].alone = group[i].at.member || (group[i].checkpoint && count > 1 &&
-							       (group[i].marked || marked > 0));
+		group[i].alone =
+			group[i].at.member || (group[i].checkpoint && count > 1 && marked > 0);
 }
 
 /* The checkpoints that the files of one group are. O(count^2) where they are of many, at the worst.
@@ -617,7 +613,7 @@ static bool add_family(struct candidates *c, const struct listing *l, uint32_t d
 			.at = file_series(file),
 			.stem = "",
 			.checkpoint = has_checkpoint_extension(file->name)};
-		if (all[i].at.member || !all[i].checkpoint)
+		if (!all[i].checkpoint)
 			continue;
 		stem_of(file->name, stem, sizeof stem, &all[i].marked);
 		all[i].stem = arena_strdup(&c->arena, slice_of(stem));
@@ -626,9 +622,14 @@ static bool add_family(struct candidates *c, const struct listing *l, uint32_t d
 	}
 	qsort(all, count, sizeof *all, compare_stems);
 	for (size_t i = 0, end; i < count; i = end) {
-		for (end = i + 1; end < count && same_group(&all[i], &all[end]);)
+		for (end = i + 1; end < count && compare_stems(&all[i], &all[end]) == 0;)
 			end++;
 		mark_alone(&all[i], end - i);
+	}
+	qsort(all, count, sizeof *all, compare_series);
+	for (size_t i = 0, end; i < count; i = end) {
+		for (end = i + 1; end < count && same_place(all[i].at, all[end].at);)
+			end++;
 		if (!add_group(c, l, dir, &all[i], end - i, files))
 			return false;
 	}
@@ -742,8 +743,8 @@ static bool name_paths(struct candidates *c, const struct listing *l)
 	for (size_t i = 0; i < c->list.count; i++) {
 		struct candidate *k = &c->list.items[i];
 		const struct listed_dir *dir = &l->dirs.items[k->dir];
-		k->holder = arena_printf(&c->arena, "%s%s%s", l->root, *dir->path ? slash : "",
-			dir->path);
+		k->holder = arena_printf(
+			&c->arena, "%s%s%s", l->root, *dir->path ? slash : "", dir->path);
 		if (k->is_dir) {
 			k->path = arena_printf(&c->arena, "%s%s%s", l->root, slash, dir->path);
 			k->folder = l->dirs.items[dir->parent].path;
@@ -752,7 +753,7 @@ static bool name_paths(struct candidates *c, const struct listing *l)
 			k->path = arena_printf(&c->arena, "%s%s%s", l->root, slash,
 				l->files.items[k->files[0]].path);
 			/* A history is of the line beside which it lies. */
-			bool history = k->snapshot && strcmp(dir->name, HISTORY) == 0;
+			bool history = k->snapshot && strcmp(dir->name, HISTORY_FOLDER) == 0;
 			k->folder = history ? l->dirs.items[dir->parent].path : dir->path;
 		}
 		if (!k->path || !k->holder)
@@ -903,4 +904,49 @@ int candidates_find(struct candidates *c, const struct listing *l, struct error 
 			l->files.count, l->dirs.count);
 	qsort(c->list.items, c->list.count, sizeof *c->list.items, compare_candidates);
 	return RP_OK;
+}
+
+/* The candidate of a root whose one file this is, by inode; NULL where there is none. */
+static struct candidate *same_snapshot(
+	struct candidates *c, const struct listing *l, const struct listed *file)
+{
+	for (size_t i = 0; i < c->list.count; i++) {
+		struct candidate *k = &c->list.items[i];
+		const struct listed *own =
+			k->snapshot && !k->kept ? &l->files.items[k->files[0]] : NULL;
+		if (own && own->inode == file->inode && own->size == file->size &&
+			own->mtime_ns == file->mtime_ns)
+			return k;
+	}
+	return NULL;
+}
+
+bool candidates_add_kept(struct candidates *c, const struct listing *l, const struct listing *kept)
+{
+	const char *slash = slice_ends(slice_of(kept->root), SLICE("/")) ? "" : "/";
+
+	for (uint32_t i = 0; i < kept->files.count; i++) {
+		const struct listed *file = &kept->files.items[i];
+		if (!slice_ends(slice_of(file->name), SLICE(SNAPSHOT_EXTENSION)) ||
+			!is_snapshot(kept, file))
+			continue;
+		struct candidate *k = same_snapshot(c, l, file);
+		const char *folder = kept->dirs.items[file->dir].path;
+		if (k) {
+			k->folder = folder;
+			continue;
+		}
+		bool checkpoints = c->checkpoints;
+		k = add(c, kept, file->name, file->dir, &i, 1);
+		if (!k)
+			return false;
+		c->checkpoints = checkpoints;
+		k->snapshot = k->kept = true;
+		k->path = arena_printf(&c->arena, "%s%s%s", kept->root, slash, file->path);
+		k->holder = kept->root;
+		k->folder = folder;
+		if (!k->path)
+			return false;
+	}
+	return true;
 }

@@ -70,6 +70,8 @@ static void add_notes(struct strbuf *b, const struct report *r)
 
 	if (r->world > 1)
 		strbuf_printf(b, "%u/%u ranks", r->ranks, r->world);
+	if (r->previous_from)
+		strbuf_printf(b, "%sthe earlier one as %s", b->n ? ", " : "", r->previous_from);
 	if (run && run->path)
 		strbuf_printf(b, "%srun file %s", b->n ? ", " : "", run->path);
 	add_codes(b, r, "warnings ", false);
@@ -99,6 +101,8 @@ void report_render_gate(const struct report *r, const struct render_options *o, 
 		strbuf_printf(
 			&line, "  %s", r->evidence ? r->evidence : verdict_rows[r->word].text);
 	}
+	if (r->instead)
+		strbuf_printf(&line, "; %s is whole, by its metadata", r->instead);
 	if (r->exit == EXIT_STATUS_FINE)
 		add_notes(&notes, r);
 	if (notes.n > 0)
