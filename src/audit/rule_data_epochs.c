@@ -257,6 +257,12 @@ static void tell_hole(struct findings *sink, const struct case_line *c, size_t e
 		if (s->epoch != epoch || j->outcome != SEAM_DIFFERS || s->ahead.heads == 0 ||
 			s->ahead.heads == s->head)
 			continue;
+		if (data_ranks_overlap(c, s->part, NULL)) {
+			f->cause = "since the resume the ranks read each other's samples instead";
+			continue;
+		}
+		if (2 * hole > s->inside)
+			continue;
 		f->cause = findings_text(sink,
 			"what a shuffle buffer or a packing carry-over held at the resume is lost: "
 			"about %s",
