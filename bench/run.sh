@@ -34,7 +34,18 @@ open() {
 	"${PYTHON:-python3}" "$top/torch_open.py" "$data" "$build/reprise"
 }
 
-[ $# -gt 0 ] || set -- pickle rng open
+# One pass over 4 GB: checksums, hashes and statistics against xxh128sum (Debian: xxhash) and against torch.load
+# with hashing in Python; peak memory.
+bytes() {
+	"${PYTHON:-python3}" "$top/bytes.py" "$build/reprise"
+}
+
+# A checkpoint of 10 000 files.
+shards() {
+	python3 "$top/bytes.py" "$build/reprise" shards
+}
+
+[ $# -gt 0 ] || set -- pickle rng open bytes shards
 for part; do
 	"$part"
 done

@@ -86,6 +86,14 @@ update_case() {
 	done
 }
 
+# What is a document of the tool's, whole: it is kept, to be held against the schema.
+keep_json() {
+	[[ $(head -n 2 "$work/stdout" | tr -d '\n') == '{  "schema": "reprise/1",' && $(tail -n 1 "$work/stdout") == '}' ]] &&
+		cp "$work/stdout" "$work/json/${name//\//_}.json"
+	return 0
+}
+
+mkdir "$work/json"
 [ $# -gt 0 ] || set -- .
 while IFS= read -r cmd; do
 	case=$(dirname "$cmd")
@@ -104,9 +112,13 @@ while IFS= read -r cmd; do
 	[ "$status" = "$wanted" ] || complain "exit status $status, not $wanted"
 	check_stream stdout
 	check_stream stderr
+	keep_json
 	if [ $ok = yes ]; then passed=$((passed + 1)); else failed=$((failed + 1)); fi
 done < <(cd "$here/cli" && find "$@" -name cmd | sed "s|^\./||; s|^|$here/cli/|" | sort)
 if [ $update = no ]; then
+	if ! python3 "$here/validate.py" "$here/../share/reprise-1.schema.json" "$work/json"; then
+		failed=$((failed + 1))
+	fi
 	[ $skipped -eq 0 ] || echo "$skipped skipped: no user whom file modes bind can run the tool"
 	echo "$passed passed, $failed failed"
 	[ $failed -eq 0 ] && [ $passed -gt 0 ]

@@ -1,211 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include "api/choose.h"
 
-#include <math.h>
-#include <stdlib.h>
+#include <string.h>
 
 #include "api/conclude.h"
-#include "audit/case.h"
+#include "api/contender.h"
 #include "base/text.h"
 
-/* Times closer than this say nothing about order: a copy writes many files in a moment. */
-#define SAME_MOMENT_NS ((int64_t)60 * 1000000000)
-
-enum standing {
-	STANDING_LIVE,
-	STANDING_REJECTED,
-	STANDING_DEAD,
-	STANDING_EARLIER, /* of an earlier launch of the same experiment */
-	STANDING_UNCLEAR, /* another branch, and times do not tell which is newer */
-};
-
-static const char standing_chosen[] = "resume from";
-
-/* What is known of one candidate after a look at its metadata. */
-struct contender {
-	enum standing standing;
-	int64_t step;  /* inside, else from the name, else -1 */
-	int64_t epoch; /* inside, else -1 */
-	int64_t order; /* what they are ordered by: steps, or epochs, or the places in their names;
-			  or -1 */
-	int64_t mtime_ns; /* of its newest file; of a snapshot's checkpoint, not of the snapshot */
-	bool beside;      /* a snapshot: it may be a predecessor, and nothing resumes from it */
-	bool resumable;   /* has an optimizer's state */
-	bool open;        /* its step may start again with each epoch, by its name */
-	const char *reason; /* of a rejection */
-	struct log_point *log;
-	size_t log_count;
-	const struct profile *profile; /* what its files turned out to be */
-	size_t by;                     /* the candidate that killed it */
-};
-
-static bool keep_log(struct contender *k, const struct state *s)
-{
-	k->log = calloc(s->log.count + 1, sizeof *k->log);
-	if (!k->log)
-		return false;
-	if (s->log.count)
-		memcpy(k->log, s->log.items, s->log.count * sizeof *k->log);
-	k->log_count = s->log.count;
-	return true;
-}
-
-/* What is wrong with a rejected one; where the message is about "the file", which file it is. */
-static const char *reason_of(struct report *r, const struct candidate *c, const struct finding *f)
-{
-	size_t root = strlen(c->path);
-	bool unnamed =
-		f->code == FINDING_I102 || f->code == FINDING_I104 || f->code == FINDING_I114;
-
-	if (unnamed && f->place.file && strncmp(f->place.file, c->path, root) == 0 &&
-		f->place.file[root] == '/')
-		return report_text(r, "%s: %s", f->place.file + root + 1, f->message);
-	return report_text(r, "%s", f->message);
-}
-
-/* Look at one candidate: metadata only, its own parts and names. */
-static int look(struct contender *k, struct report *r, struct subject *s,
-	const struct candidate *candidate, const struct verify_options *o, struct error *e)
-{
-	struct findings own;
-	struct coverage cover;
-	struct state state;
-	struct error why = ERROR_INIT;
-	int64_t step;
-
-	*k = (struct contender){.step = candidate->step,
-		.epoch = -1,
-		.mtime_ns = candidate->mtime_ns,
-		.beside = candidate->snapshot && s->candidates.checkpoints,
-		.by = SIZE_MAX};
-	if (candidate->leftover) {
-		k->standing = STANDING_REJECTED;
-		k->reason = "its name says that the save did not finish";
-		return RP_OK;
-	}
-	findings_init(&own);
-	coverage_init(&cover);
-	state_init(&state, &o->limits);
-	int status = checkpoint_load(&state, candidate, &s->listing, &o->limits, &own, &why);
-	if (status == RP_OK) {
-		k->profile = state.profile;
-		k->mtime_ns = state.mtime_ns;
-		struct audit_case c = {.current = &state, .limits = &o->limits, .no_previous = ""};
-		rule_parts.run(&c, &own, &cover);
-		rule_names.run(&c, &own, &cover);
-		if (state_int(&state, FACT_STEP, &step))
-			k->step = step;
-		const struct fact *f = state_fact(&state, FACT_STEP);
-		k->open = f && !state.profile->optimizer_counts_steps && state_step_in_epoch(f);
-		double epoch;
-		if (state_real(&state, FACT_EPOCH, &epoch) && epoch >= 0 && epoch < 9e15)
-			k->epoch = (int64_t)epoch;
-		k->resumable = state.optimizers.count > 0;
-		if (!keep_log(k, &state))
-			status = fail(e, RP_E_MEMORY, ERROR_NO_OFFSET,
-				"no memory for a log of %zu points", state.log.count);
-	} else if (status == RP_E_LIMIT && deadline_passed(o->limits.deadline)) {
-		/* One that was seen in part must not count as rejected. */
-		fail(e, status, ERROR_NO_OFFSET,
-			"time ran out (--max-seconds) while its checkpoints were looked at");
-	} else if (status != RP_E_MEMORY) {
-		k->standing = STANDING_REJECTED;
-		k->reason = report_text(r, "%s", why.text);
-		status = RP_OK;
-	}
-	findings_sort(&own);
-	if (own.list.count > 0 && own.list.items[0].severity == SEVERITY_ERROR) {
-		k->standing = STANDING_REJECTED;
-		k->reason = reason_of(r, candidate, &own.list.items[0]);
-		/* A framework finds it by its name, whatever is in it. */
-		if (candidate->step >= 0)
-			k->step = candidate->step;
-	}
-	state_release(&state);
-	coverage_release(&cover);
-	findings_release(&own);
-	return status;
-}
-
-/* Whether `later` logged other values than `earlier` at a step that both cover: another branch. */
-static bool logs_differ(const struct contender *earlier, const struct contender *later)
-{
-	size_t k = 0;
-
-	for (size_t i = 0; i < earlier->log_count; i++) {
-		const struct log_point *p = &earlier->log[i];
-		while (k < later->log_count && later->log[k].step < p->step)
-			k++;
-		if (k < later->log_count && later->log[k].step == p->step &&
-			later->log[k].value != p->value &&
-			!(isnan(later->log[k].value) && isnan(p->value)))
-			return true;
-	}
-	return false;
-}
-
-static bool logs_agree(const struct contender *earlier, const struct contender *later)
-{
-	return earlier->log_count > 0 && later->log_count >= earlier->log_count &&
-	       !logs_differ(earlier, later);
-}
-
-/*
- * Of several launches of one experiment, each in a folder of its own, the newest that left
- * something usable is the one that a relaunch continues. Earlier ones are no predecessors: a launch
- * may have started anew.
- */
-static void find_earlier(struct contender *k, const struct candidates *c)
-{
-	for (size_t i = 0; i < c->list.count; i++) {
-		const char *word = k[i].profile ? k[i].profile->launch_folder : NULL;
-		const char *mine = c->list.items[i].folder;
-		size_t start, end, other_start, other_end;
-		int64_t launch = word ? launch_in_path(mine, word, &start, &end) : -1;
-		int64_t newest = launch;
-		for (size_t j = 0;
-			launch >= 0 && j < c->list.count && k[i].standing == STANDING_LIVE; j++) {
-			const char *theirs = c->list.items[j].folder;
-			int64_t other =
-				k[j].profile == k[i].profile && k[j].standing != STANDING_REJECTED
-					? launch_in_path(theirs, word, &other_start, &other_end)
-					: -1;
-			if (other <= newest || start != other_start ||
-				strncmp(mine, theirs, start) != 0 ||
-				strcmp(mine + end, theirs + other_end) != 0)
-				continue;
-			newest = other;
-			k[i].by = j;
-		}
-		if (newest > launch)
-			k[i].standing = STANDING_EARLIER;
-	}
-}
-
-/* Branches: a checkpoint that was saved later with a lower number kills the higher ones. */
-static void find_dead(struct contender *k, const struct candidates *c)
-{
-	for (size_t i = 0; i < c->list.count; i++) {
-		for (size_t j = 0; j < c->list.count; j++) {
-			if (k[i].standing != STANDING_LIVE || k[j].standing == STANDING_REJECTED ||
-				k[j].standing == STANDING_EARLIER || k[j].order >= k[i].order)
-				continue;
-			/* j has the lower number. Does i continue it? */
-			if (logs_agree(&k[j], &k[i]))
-				continue;
-			int64_t later = k[j].mtime_ns - k[i].mtime_ns;
-			bool differ = logs_differ(&k[j], &k[i]);
-			if (later > 0 && (differ || later > SAME_MOMENT_NS)) {
-				k[i].standing = differ && later < 1000000000 ? STANDING_UNCLEAR
-									     : STANDING_DEAD;
-				k[i].by = j;
-			} else if (differ && later > -1000000000) {
-				k[i].standing = STANDING_UNCLEAR;
-				k[i].by = j;
-			}
-		}
-	}
-}
+static const char standing_chosen[] = "resume from", standing_previous[] = "its predecessor",
+		  standing_instead[] = "use instead";
 
 /* The candidate that a pointer's text names: a path's last part, or a number that is its step. */
 static size_t pointed_at(const struct candidates *c, const struct contender *k, const char *target)
@@ -259,29 +62,24 @@ static size_t follow_pointers(
 	return chosen;
 }
 
-/* How a candidate is called among the others: by its path below the root where folders may repeat
- * names. */
-static const char *called(struct report *r, const struct subject *s, size_t at)
+/* Whether names may repeat, since checkpoints lie in several folders. */
+static bool several_folders(const struct candidates *c)
+{
+	for (size_t i = 1; i < c->list.count; i++)
+		if (strcmp(c->list.items[i].folder, c->list.items[0].folder) != 0)
+			return true;
+	return false;
+}
+
+/* How a candidate is called among the others: by its path below the root where names may repeat. */
+static const char *called(struct report *r, const struct subject *s, size_t at, bool several)
 {
 	const struct candidate *c = &s->candidates.list.items[at];
 	const char *below = c->path + strlen(s->listing.root);
 
-	for (size_t i = 0; i < s->candidates.list.count; i++)
-		if (strcmp(s->candidates.list.items[i].folder, c->folder) != 0)
-			return report_text(r, "%s", *below == '/' ? below + 1 : below);
-	return report_text(r, "%s", c->name);
-}
-
-/* Candidates by the step that is in them; a file that is called "last" has none in its name.
- * Insertion sort. */
-static void order_by_step(const struct contender *k, size_t count, size_t *order)
-{
-	for (size_t i = 0; i < count; i++) {
-		size_t at = i;
-		for (; at > 0 && k[order[at - 1]].step > k[i].step; at--)
-			order[at] = order[at - 1];
-		order[at] = i;
-	}
+	if (!several)
+		return report_text(r, "%s", c->name);
+	return report_text(r, "%s", *below == '/' ? below + 1 : below);
 }
 
 static void tell(struct report *r, const struct subject *s, const struct contender *k,
@@ -290,6 +88,7 @@ static void tell(struct report *r, const struct subject *s, const struct contend
 	static const char *const columns[] = {"standing", "name", "step", "reason"};
 	struct report_table *t = report_add_table(r, "candidates", NULL, columns, 4);
 	const struct candidates *c = &s->candidates;
+	bool several = several_folders(c);
 
 	for (size_t n = c->list.count; n-- > 0;) {
 		size_t i = order[n];
@@ -329,9 +128,11 @@ static void tell(struct report *r, const struct subject *s, const struct contend
 			standing = standing_chosen;
 			tone = TONE_GOOD;
 		} else if (i == choice->previous) {
-			standing = "its predecessor";
+			standing = standing_previous;
+			if (!k[i].beside)
+				r->instead = called(r, s, i, several);
 		}
-		const char *cells[] = {standing, called(r, s, i),
+		const char *cells[] = {standing, called(r, s, i, several),
 			k[i].step >= 0 ? report_text(r, "%lld", (long long)k[i].step) : NULL,
 			reason};
 		struct quantity values[4] = {{0}};
@@ -341,10 +142,30 @@ static void tell(struct report *r, const struct subject *s, const struct contend
 	}
 }
 
+/* What is not to be resumed from, and what is there in its place. */
+static void rename_judged(const struct report *r, struct report_table *table)
+{
+	for (size_t i = 0; i < table->rows.count; i++) {
+		struct report_row *row = &table->rows.items[i];
+		if (strcmp(row->cells[0], standing_chosen) == 0) {
+			row->cells[0] = "judged";
+			row->tone = TONE_BAD;
+		} else if (r->instead && strcmp(row->cells[0], standing_previous) == 0) {
+			row->cells[0] = standing_instead;
+			row->cells[3] = "the newest one before it that is whole, by its metadata";
+			row->tone = TONE_GOOD;
+		}
+	}
+}
+
 void choice_judged(struct report *r)
 {
 	bool sound = true;
 
+	/* Other faults are of the run, and its earlier checkpoints may have them too. */
+	if (r->exit != EXIT_STATUS_FINDINGS ||
+		(r->word != VERDICT_PARTIAL && r->word != VERDICT_CORRUPT))
+		r->instead = NULL;
 	if (r->exit == 0)
 		return;
 	/* Those two speak of other checkpoints than the chosen one. */
@@ -354,24 +175,18 @@ void choice_judged(struct report *r)
 			verdict_fails(f, report_failing(r)))
 			sound = false;
 	}
-	if (sound && r->exit == 1)
+	if (sound && r->exit == EXIT_STATUS_FINDINGS) {
+		r->instead = NULL;
 		return;
-	for (size_t t = 0; t < r->tables.count; t++) {
-		struct report_table *table = &r->tables.items[t];
-		for (size_t i = 0; i < table->rows.count; i++) {
-			struct report_row *row = &table->rows.items[i];
-			if (strcmp(table->name, "candidates") == 0 &&
-				strcmp(row->cells[0], standing_chosen) == 0) {
-				row->cells[0] = "judged";
-				row->tone = TONE_BAD;
-			}
-		}
 	}
+	for (size_t t = 0; t < r->tables.count; t++)
+		if (strcmp(r->tables.items[t].name, "candidates") == 0)
+			rename_judged(r, &r->tables.items[t]);
 }
 
 /* Newer checkpoints than the chosen one that cannot be used. */
-static void report_rejected(
-	struct report *r, const struct subject *s, const struct contender *k, size_t chosen)
+static void report_rejected(struct report *r, const struct subject *s, const struct contender *k,
+	size_t chosen, const struct verify_options *o)
 {
 	const struct candidates *c = &s->candidates;
 	size_t highest = SIZE_MAX;
@@ -394,6 +209,9 @@ static void report_rejected(
 				"%s would resume from it, since it has the highest number",
 				p->title);
 		}
+		/* A relaunch would lose it for want of a moment's patience. */
+		if (k[i].unfinished && o->step < 0)
+			conclude_waiting(r, f, k[i].mtime_ns, o->settle);
 	}
 }
 
@@ -436,49 +254,8 @@ static bool is_newer(const struct candidate *c, const struct contender *a,
 	return a->order >= b->order;
 }
 
-/* Whether the steps start again with each epoch: one of a later epoch has the lower step. */
-static bool counts_inside(const struct contender *k, size_t count)
-{
-	for (size_t i = 0; i < count; i++)
-		for (size_t j = 0; j < count; j++)
-			if (k[i].standing == STANDING_LIVE && k[j].standing == STANDING_LIVE &&
-				k[i].open && k[j].open && k[i].epoch > k[j].epoch &&
-				k[i].step < k[j].step)
-				return true;
-	return false;
-}
-
-/*
- * Order them by steps where all have one; else by epochs, else by the places that their names give.
- * Where only some have a step, the others have no place.
- */
-static void settle_order(struct contender *k, const struct candidates *c)
-{
-	bool steps = true, epochs = true, places = true;
-	int64_t most = 0;
-
-	for (size_t i = 0; i < c->list.count; i++) {
-		if (k[i].standing == STANDING_REJECTED)
-			continue;
-		steps &= k[i].step >= 0;
-		if (k[i].step > most)
-			most = k[i].step;
-		epochs &= k[i].epoch >= 0;
-		places &= c->list.items[i].place >= 0;
-	}
-	for (size_t i = 0; i < c->list.count; i++)
-		k[i].order = steps    ? k[i].step
-			     : epochs ? k[i].epoch
-			     : places ? c->list.items[i].place
-				      : k[i].step;
-	if (steps && epochs && most < INT32_MAX && counts_inside(k, c->list.count))
-		for (size_t i = 0; i < c->list.count; i++)
-			k[i].order = k[i].epoch < INT32_MAX ? k[i].epoch * (most + 1) + k[i].step
-							    : k[i].step;
-}
-
 static const char *pick(struct report *r, struct choice *choice, const struct subject *s,
-	struct contender *k, const struct verify_options *o)
+	const struct contender *k, const struct verify_options *o)
 {
 	const struct candidates *c = &s->candidates;
 	size_t newest = SIZE_MAX;
@@ -535,7 +312,7 @@ static size_t predecessor(const struct contender *k, const struct candidates *c,
 			run_in_name(c->list.items[i].name) == run_in_name(c->list.items[of].name) &&
 			k[i].standing == STANDING_LIVE && k[i].order >= 0 &&
 			k[i].order < k[of].order && (k[i].resumable || !k[of].resumable) &&
-			!logs_differ(&k[i], &k[of]) &&
+			!contender_logs_differ(&k[i], &k[of]) &&
 			(best == SIZE_MAX || k[i].order > k[best].order ||
 				(k[i].order == k[best].order && (!k[i].beside || k[best].beside))))
 			best = i;
@@ -559,45 +336,25 @@ int choose_checkpoint(struct choice *choice, struct report *r, struct subject *s
 	const struct verify_options *o, struct error *e)
 {
 	struct candidates *c = &s->candidates;
-	int status = RP_OK;
 
 	*choice = (struct choice){.chosen = SIZE_MAX, .previous = SIZE_MAX, .older = SIZE_MAX};
 	if (!c->root) {
 		choice->chosen = 0;
 		return RP_OK;
 	}
-	struct contender *k = calloc(c->list.count + 1, sizeof *k);
-	size_t *order = calloc(c->list.count + 1, sizeof *order);
-	if (!k || !order) {
-		free(k);
-		free(order);
-		return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for %zu checkpoints",
-			c->list.count);
-	}
-	for (size_t i = 0; i < c->list.count && status == RP_OK; i++)
-		status =
-			deadline_passed(o->limits.deadline)
-				? fail(e, RP_E_LIMIT, ERROR_NO_OFFSET,
-					  "time ran out (--max-seconds) when %zu of its %zu checkpoints had been looked at",
-					  i, c->list.count)
-				: look(&k[i], r, s, &c->list.items[i], o, e);
+	struct contenders all;
+	int status = contenders_find(&all, r, s, o, e);
 	if (status == RP_OK) {
-		settle_order(k, c);
-		find_earlier(k, c);
-		find_dead(k, c);
+		const struct contender *k = all.items;
 		const char *none = pick(r, choice, s, k, o);
 		choice->previous = predecessor(k, c, choice->chosen);
 		choice->older = predecessor(k, c, choice->previous);
-		report_rejected(r, s, k, choice->chosen);
-		order_by_step(k, c->list.count, order);
-		tell(r, s, k, order, choice);
-		cover_line(r, k, c->list.count);
+		report_rejected(r, s, k, choice->chosen, o);
+		tell(r, s, k, all.by_step, choice);
+		cover_line(r, k, all.count);
 		if (none)
 			give_up(r, none, o);
 	}
-	for (size_t i = 0; i < c->list.count; i++)
-		free(k[i].log);
-	free(order);
-	free(k);
+	contenders_release(&all);
 	return status;
 }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
 #include "api/conclude.h"
+
+#include <time.h>
 
 /* What the policy did to findings: nothing that was graded or accepted is hidden. */
 static void tell_policy(struct report *r, const struct policy *p)
@@ -53,4 +56,18 @@ void conclude(struct report *r, struct verdict_case *v, const struct policy_subj
 	struct verdict verdict = verdict_of(v);
 	report_take_verdict(r, &verdict);
 	r->forecast = true;
+}
+
+bool conclude_waiting(struct report *r, struct finding *f, int64_t mtime_ns, unsigned settle)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	int64_t age = now.tv_sec - mtime_ns / 1000000000;
+	if (age < 0 || age >= (int64_t)settle)
+		return false;
+	f->not_ready = true;
+	f->cause = findings_text(&r->findings,
+		"its newest file is %lld s old: the save may still be going on", (long long)age);
+	return true;
 }

@@ -12,4 +12,10 @@
 void conclude(struct report *r, struct verdict_case *v, const struct policy_subject *subject,
 	const struct verify_options *o);
 
+/*
+ * A finding about a save whose newest file is of that time: younger than `settle` seconds, it may
+ * still be going on, and the finding waits. False where it is older, or lies in the future.
+ */
+bool conclude_waiting(struct report *r, struct finding *f, int64_t mtime_ns, unsigned settle);
+
 #endif

@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "ledger/read.h"
+#include "ledger/sealed.h"
 #include "ledger/search.h"
 
 #define TEXT_BYTES 4096u
@@ -658,6 +659,26 @@ int logs_find(struct report *r, const char *const *paths, size_t n, const struct
 		status = find_step(&v, e);
 	else
 		status = find_key(&v, e);
+	add_reading(&v);
+	close_view(&v);
+	report_finish(r);
+	return status;
+}
+
+/* import ----------------------------------------------------------------------------------------
+ */
+
+int logs_import(struct report *r, const char *const *paths, size_t n, const struct log_options *o,
+	const char *out, struct error *e)
+{
+	struct log_view v;
+
+	if (open_view(&v, r, paths, n, o, e) < 0)
+		return e->status;
+	int status = sealed_write(&v.l, out, e);
+	if (status < 0)
+		fail_wrap(e, "%s", out);
+	summarize(&v);
 	add_reading(&v);
 	close_view(&v);
 	report_finish(r);

@@ -10,9 +10,9 @@
 
 struct log_options {
 	struct limits limits;
-	bool all; /* all rows of tables, however many */
-	const struct lineage_told *told; /* from which steps attempts resumed, where the log does not
-					    say */
+	bool all;                        /* all rows of tables, however many */
+	const struct lineage_told *told; /* from which steps attempts resumed, where the log does
+					    not say */
 	size_t told_count;
 	/* Of find: one of these. */
 	const char *id, *source;
@@ -32,6 +32,10 @@ int logs_show(struct report *r, const char *const *paths, size_t n, const struct
  * status is that of findings where there is nothing of it. */
 int logs_find(struct report *r, const char *const *paths, size_t n, const struct log_options *o,
 	struct error *e);
+
+/* Write the log as one sealed file. The report says what is in it. */
+int logs_import(struct report *r, const char *const *paths, size_t n, const struct log_options *o,
+	const char *out, struct error *e);
 
 enum log_form {
 	LOG_JSONL,

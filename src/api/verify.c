@@ -51,23 +51,16 @@ static const char *unreadable(
 /* A save that did not finish and is younger than the settle time may still be going on. */
 static void mark_not_ready(struct report *r, const struct state *s, unsigned settle)
 {
-	struct timespec now;
-
-	if (r->findings.of_code[FINDING_I107] == 0 || settle == 0)
-		return;
-	clock_gettime(CLOCK_REALTIME, &now);
-	int64_t age = now.tv_sec - s->mtime_ns / 1000000000;
-	if (age < 0 || age >= (int64_t)settle)
+	if (r->findings.of_code[FINDING_I107] == 0)
 		return;
 	for (size_t i = 0; i < r->findings.list.count; i++) {
 		struct finding *f = &r->findings.list.items[i];
+		const char *cause = f->cause;
 		if (f->code != FINDING_I107 && f->code != FINDING_I101 && f->code != FINDING_I102)
 			continue;
-		f->not_ready = true;
-		if (f->code == FINDING_I107)
-			f->cause = findings_text(&r->findings,
-				"its newest file is %lld s old: the save may still be going on",
-				(long long)age);
+		/* How old it is is said once. */
+		if (conclude_waiting(r, f, s->mtime_ns, settle) && f->code != FINDING_I107)
+			f->cause = cause;
 	}
 }
 

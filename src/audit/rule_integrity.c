@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Family I: is what is on disk whole, and does it belong together? */
+#define _GNU_SOURCE
 #include <stdlib.h>
 
 #include "audit/case.h"
@@ -10,25 +11,98 @@ static bool opened(const struct state_file *f)
 	return f->role != FILE_OTHER && f->role != FILE_LEFTOVER;
 }
 
-static bool has_role(const struct state *s, enum file_role role, int32_t rank)
+/* The files of a state in two more orders, so that 10^4 of them are looked up without a search
+ * each. */
+struct file_orders {
+	const struct state *state;
+	uint32_t *by_path, *by_role; /* by role, then rank, then place in the table */
+};
+
+static int compare_paths(const void *pa, const void *pb, void *context)
 {
-	for (size_t i = 0; i < s->files.count; i++)
-		if (s->files.items[i].role == role &&
-			(rank == NO_RANK || s->files.items[i].rank == rank))
-			return true;
-	return false;
+	const struct state_file *files = context;
+
+	return strcmp(files[*(const uint32_t *)pa].path, files[*(const uint32_t *)pb].path);
 }
 
-static uint32_t find_file(const struct state *s, const char *path)
+static int compare_roles(const void *pa, const void *pb, void *context)
 {
-	for (uint32_t i = 0; i < s->files.count; i++)
-		if (strcmp(s->files.items[i].path, path) == 0)
-			return i;
+	const struct state_file *files = context;
+	const uint32_t i = *(const uint32_t *)pa, k = *(const uint32_t *)pb;
+
+	if (files[i].role != files[k].role)
+		return files[i].role < files[k].role ? -1 : 1;
+	if (files[i].rank != files[k].rank)
+		return files[i].rank < files[k].rank ? -1 : 1;
+	return (i > k) - (i < k);
+}
+
+static void file_orders_release(struct file_orders *o)
+{
+	free(o->by_path);
+	free(o->by_role);
+}
+
+static bool file_orders_make(struct file_orders *o, const struct state *s)
+{
+	const size_t n = s->files.count;
+
+	*o = (struct file_orders){.state = s,
+		.by_path = calloc(n + 1, sizeof *o->by_path),
+		.by_role = calloc(n + 1, sizeof *o->by_role)};
+	if (!o->by_path || !o->by_role)
+		return false;
+	for (uint32_t i = 0; i < n; i++)
+		o->by_path[i] = o->by_role[i] = i;
+	qsort_r(o->by_path, n, sizeof *o->by_path, compare_paths, s->files.items);
+	qsort_r(o->by_role, n, sizeof *o->by_role, compare_roles, s->files.items);
+	return true;
+}
+
+/* The first file of a role, and of a rank if not NO_RANK; NO_FILE where there is none. O(log n). */
+static uint32_t find_role(const struct file_orders *o, enum file_role role, int32_t rank)
+{
+	const struct state_file *files = o->state->files.items;
+	size_t low = 0, high = o->state->files.count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		const struct state_file *f = &files[o->by_role[middle]];
+		if (f->role < role || (f->role == role && rank != NO_RANK && f->rank < rank))
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low == o->state->files.count)
+		return NO_FILE;
+	const struct state_file *f = &files[o->by_role[low]];
+	return f->role == role && (rank == NO_RANK || f->rank == rank) ? o->by_role[low] : NO_FILE;
+}
+
+static bool has_role(const struct file_orders *o, enum file_role role, int32_t rank)
+{
+	return find_role(o, role, rank) != NO_FILE;
+}
+
+static uint32_t find_file(const struct file_orders *o, const char *path)
+{
+	size_t low = 0, high = o->state->files.count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		int order = strcmp(o->state->files.items[o->by_path[middle]].path, path);
+		if (order == 0)
+			return o->by_path[middle];
+		if (order < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
 	return NO_FILE;
 }
 
 /* What the framework always writes. */
-static void check_layout(struct audit_case *c, struct findings *sink)
+static void check_layout(struct audit_case *c, struct findings *sink, const struct file_orders *now)
 {
 	struct state *s = c->current;
 	bool only_model = false;
@@ -37,7 +111,7 @@ static void check_layout(struct audit_case *c, struct findings *sink)
 		return;
 	state_bool(s, FACT_SAVE_ONLY_MODEL, &only_model);
 	for (const struct part *p = s->profile->parts; p->name; p++) {
-		if (has_role(s, p->role, NO_RANK) || (only_model && !p->with_weights_only))
+		if (has_role(now, p->role, NO_RANK) || (only_model && !p->with_weights_only))
 			continue;
 		struct finding *f;
 		if (p->role == FILE_COUNTERS) {
@@ -54,8 +128,36 @@ static void check_layout(struct audit_case *c, struct findings *sink)
 	}
 }
 
+/* Each of the folders of ranks beside each other holds a part of this checkpoint. */
+static void check_rank_folders(struct audit_case *c, struct findings *sink)
+{
+	struct state *s = c->current;
+	int32_t wanted = state_world(s), absent[64], found = 0;
+	size_t count = 0;
+
+	for (int32_t r = 0; s->rank_folders > 0 && r < wanted; r++) {
+		bool there = false;
+		for (size_t i = 0; i < s->files.count && !there; i++)
+			there = opened(&s->files.items[i]) && s->files.items[i].rank == r;
+		found += there;
+		if (!there && count < sizeof absent / sizeof absent[0])
+			absent[count++] = r;
+	}
+	if (s->rank_folders == 0 || count == 0)
+		return;
+	struct finding *f = finding_add(sink, FINDING_I101,
+		"the files of %d of %d ranks are missing", wanted - found, wanted);
+	place_file(sink, f, s, NO_FILE);
+	f->place.ranks = ranks_text(sink, absent, count);
+	f->place.step_first = f->place.step_last = case_step(c);
+	f->observed = quantity_count(found);
+	f->expected = quantity_count(wanted);
+	f->unit = "ranks";
+}
+
 /* What the previous checkpoint of the line had, part by part and rank by rank. */
-static void check_against_previous(struct audit_case *c, struct findings *sink)
+static void check_against_previous(struct audit_case *c, struct findings *sink,
+	const struct file_orders *now, const struct file_orders *earlier)
 {
 	struct state *s = c->current, *before = c->previous;
 
@@ -64,12 +166,11 @@ static void check_against_previous(struct audit_case *c, struct findings *sink)
 	for (size_t i = 0; i < before->files.count; i++) {
 		const struct state_file *f = &before->files.items[i];
 		/* Random number states are judged by what is in them: rng-saved. */
-		if (!opened(f) || f->role == FILE_RNG || has_role(s, f->role, f->rank))
+		if (!opened(f) || f->role == FILE_RNG || has_role(now, f->role, f->rank) ||
+			(s->rank_folders > 0 && f->rank != NO_RANK))
 			continue;
-		bool said = false;
-		for (size_t k = 0; k < i && !said; k++)
-			said = before->files.items[k].role == f->role &&
-			       before->files.items[k].rank == f->rank;
+		/* Once for each role and rank. */
+		bool said = i != find_role(earlier, f->role, f->rank);
 		for (const struct part *p = s->profile->parts; p && p->name && !said; p++)
 			said = p->role == f->role;
 		if (said)
@@ -85,7 +186,8 @@ static void check_against_previous(struct audit_case *c, struct findings *sink)
 }
 
 /* One more file of a role whose files must be as many as the script's objects. */
-static void check_counted(struct audit_case *c, struct findings *sink)
+static void check_counted(
+	struct audit_case *c, struct findings *sink, const struct file_orders *earlier)
 {
 	struct state *s = c->current, *before = c->previous;
 	enum file_role role = s->profile->counted;
@@ -94,8 +196,8 @@ static void check_counted(struct audit_case *c, struct findings *sink)
 		return;
 	for (uint32_t i = 0; i < s->files.count; i++) {
 		const struct state_file *f = &s->files.items[i];
-		if (f->role != role || !has_role(before, role, NO_RANK) ||
-			find_file(before, f->path) != NO_FILE)
+		if (f->role != role || !has_role(earlier, role, NO_RANK) ||
+			find_file(earlier, f->path) != NO_FILE)
 			continue;
 		struct finding *found = finding_add(sink, FINDING_I115, "%s is not in %s",
 			findings_escaped(sink, slice_of(f->path)), checkpoint_name(before));
@@ -123,40 +225,64 @@ static bool shard_of(const char *path, uint64_t *number, uint64_t *total, size_t
 	       text_parse_u64((struct slice){of + 4, digits}, 1000000, total);
 }
 
-/* Each family of numbered shards has as many as its names promise. */
+/* One numbered shard; those of one family have the same stem and total. */
+struct shard {
+	const char *path;
+	size_t stem;
+	uint64_t total;
+	uint32_t file;
+};
+
+static int compare_shards(const void *pa, const void *pb)
+{
+	const struct shard *a = pa, *b = pb;
+
+	if (a->stem != b->stem)
+		return a->stem < b->stem ? -1 : 1;
+	int order = memcmp(a->path, b->path, a->stem);
+	if (order == 0)
+		order = (a->total > b->total) - (a->total < b->total);
+	return order ? order : (a->file > b->file) - (a->file < b->file);
+}
+
+static bool same_family(const struct shard *a, const struct shard *b)
+{
+	return a->stem == b->stem && a->total == b->total && memcmp(a->path, b->path, a->stem) == 0;
+}
+
+/* Each family of numbered shards has as many as its names promise. O(n log n). */
 static void check_shards(struct audit_case *c, struct findings *sink)
 {
 	struct state *s = c->current;
+	struct shard *shards = s->single ? NULL : calloc(s->files.count + 1, sizeof *shards);
+	size_t count = 0;
 
-	if (s->single)
+	if (!shards) {
+		sink->lost += !s->single;
 		return;
-	for (size_t i = 0; i < s->files.count; i++) {
-		uint64_t number, total, found = 0;
-		size_t stem;
-		const char *path = s->files.items[i].path;
-		if (!shard_of(path, &number, &total, &stem))
-			continue;
-		bool first = true;
-		for (size_t k = 0; k < s->files.count; k++) {
-			uint64_t n, t;
-			size_t other;
-			const char *p = s->files.items[k].path;
-			if (!shard_of(p, &n, &t, &other) || other != stem ||
-				strncmp(p, path, stem) != 0 || t != total)
-				continue;
-			first = first && k >= i;
-			found++;
-		}
-		if (!first || found >= total)
+	}
+	for (uint32_t i = 0; i < s->files.count; i++) {
+		struct shard *x = &shards[count];
+		uint64_t number;
+		*x = (struct shard){.path = s->files.items[i].path, .file = i};
+		count += shard_of(x->path, &number, &x->total, &x->stem);
+	}
+	qsort(shards, count, sizeof *shards, compare_shards);
+	for (size_t i = 0, n; i < count; i += n) {
+		for (n = 1; i + n < count && same_family(&shards[i], &shards[i + n]);)
+			n++;
+		if (n >= shards[i].total)
 			continue;
 		struct finding *f =
 			finding_add(sink, FINDING_I101, "%llu of %llu shards are missing",
-				(unsigned long long)(total - found), (unsigned long long)total);
-		place_file(sink, f, s, (uint32_t)i);
-		f->observed = quantity_count((int64_t)found);
-		f->expected = quantity_count((int64_t)total);
+				(unsigned long long)(shards[i].total - n),
+				(unsigned long long)shards[i].total);
+		place_file(sink, f, s, shards[i].file);
+		f->observed = quantity_count((int64_t)n);
+		f->expected = quantity_count((int64_t)shards[i].total);
 		f->unit = "shards";
 	}
+	free(shards);
 }
 
 /* A tensor of the state, as an index would name it: by file and name. */
@@ -170,13 +296,39 @@ static int compare_tensors(const void *pa, const void *pb)
 	return strcmp(a->name, b->name);
 }
 
+static int compare_placements(const void *pa, const void *pb)
+{
+	const struct placement *a = *(const struct placement *const *)pa;
+	const struct placement *b = *(const struct placement *const *)pb;
+	int order = strcmp(a->file, b->file);
+
+	return order ? order : (a > b) - (a < b);
+}
+
+/* Each shard once that an index names and that is not there. */
+static void tell_missing(
+	struct audit_case *c, struct findings *sink, const struct placement **missing, size_t count)
+{
+	if (count > 1)
+		qsort(missing, count, sizeof *missing, compare_placements);
+	for (size_t i = 0; i < count; i++) {
+		if (i > 0 && strcmp(missing[i]->file, missing[i - 1]->file) == 0)
+			continue;
+		struct finding *f = finding_add(sink, FINDING_I101,
+			"the shard %s is missing, which the index promises",
+			findings_escaped(sink, slice_of(missing[i]->file)));
+		place_file(sink, f, c->current, missing[i]->index);
+	}
+}
+
 /*
  * What an index promises: every shard that it names is there, and holds the tensors that it says.
  * Placements of one shard follow each other, so that files are looked up once a run. O(n log n).
  */
-static void check_index(struct audit_case *c, struct findings *sink)
+static void check_index(struct audit_case *c, struct findings *sink, const struct file_orders *now)
 {
 	struct state *s = c->current;
+	ARRAY(const struct placement *) missing = {0};
 	const struct state_tensor **sorted = calloc(s->tensors.count + 1, sizeof *sorted);
 	uint64_t strays = 0, promised = 0;
 	const struct placement *stray = NULL;
@@ -193,17 +345,12 @@ static void check_index(struct audit_case *c, struct findings *sink)
 		const struct placement *p = &s->placements.items[i];
 		bool again = i > 0 && p->file == s->placements.items[i - 1].file;
 		if (!again)
-			file = find_file(s, p->file);
+			file = find_file(now, p->file);
 		if (file == NO_FILE && !again) {
-			bool said = false;
-			for (size_t k = 0; k < i && !said; k++)
-				said = strcmp(s->placements.items[k].file, p->file) == 0;
-			if (!said) {
-				struct finding *f = finding_add(sink, FINDING_I101,
-					"the shard %s is missing, which the index promises",
-					findings_escaped(sink, slice_of(p->file)));
-				place_file(sink, f, s, p->index);
-			}
+			const struct placement **slot = array_push(&missing, s->placements.count);
+			if (slot)
+				*slot = p;
+			sink->lost += !slot;
 		}
 		if (file == NO_FILE || s->files.items[file].status != FILE_READ)
 			continue;
@@ -217,6 +364,8 @@ static void check_index(struct audit_case *c, struct findings *sink)
 			stray = p;
 	}
 	free(sorted);
+	tell_missing(c, sink, missing.items, missing.count);
+	array_release(&missing);
 	if (!stray)
 		return;
 	struct finding *f = finding_add(sink, FINDING_I105,
@@ -233,15 +382,24 @@ static void check_index(struct audit_case *c, struct findings *sink)
 static void run_parts(struct audit_case *c, struct findings *sink, struct coverage *cover)
 {
 	struct state *s = c->current;
+	struct file_orders now, earlier = {0};
 	uint64_t wanted = 0, read = 0;
 
-	check_layout(c, sink);
-	check_against_previous(c, sink);
-	check_counted(c, sink);
-	if (s->placements.count > 0 && !s->single)
-		check_index(c, sink);
-	else
-		check_shards(c, sink);
+	if (file_orders_make(&now, s) &&
+		(!c->previous || file_orders_make(&earlier, c->previous))) {
+		check_layout(c, sink, &now);
+		check_rank_folders(c, sink);
+		check_against_previous(c, sink, &now, &earlier);
+		check_counted(c, sink, &earlier);
+		if (s->placements.count > 0 && !s->single)
+			check_index(c, sink, &now);
+		else
+			check_shards(c, sink);
+	} else {
+		sink->lost++;
+	}
+	file_orders_release(&now);
+	file_orders_release(&earlier);
 	for (size_t i = 0; i < s->files.count; i++) {
 		const struct state_file *f = &s->files.items[i];
 		if (f->role == FILE_LEFTOVER) {

@@ -128,6 +128,35 @@ static bool count_restarted(const struct state *s)
 	       state_int(s, FACT_BATCH_IN_EPOCH, &batch) && counted > 0 && batch - 1 > counted;
 }
 
+/* Whether all first moments of the optimizer are those of an earlier state, and known to be. */
+static bool has_moments_of(const struct state *earlier, const struct state *s)
+{
+	struct tensor_changes w;
+
+	return earlier && tensors_compare(earlier, TENSOR_MOMENT1, s, TENSOR_MOMENT1, &w) &&
+	       w.both > 0 && w.same == w.both && w.single == 0;
+}
+
+/*
+ * The earlier checkpoint whose optimizer lies in this one: same counter, same moments, in a file
+ * apart from the step. The save that wrote the rest did not write it. NULL where it is its own.
+ */
+static const struct state *stale_optimizer(const struct audit_case *c, double updates)
+{
+	const struct state *s = c->current, *earlier[] = {c->previous, c->older};
+	const struct fact *step = state_fact(s, FACT_STEP);
+
+	for (size_t i = 0; i < 2; i++) {
+		double then;
+		if (earlier[i] && s->optimizers.count > 0 && step &&
+			step->file != s->optimizers.items[0].file &&
+			optimizer_step(earlier[i], &then) && then == updates &&
+			has_moments_of(earlier[i], s))
+			return earlier[i];
+	}
+	return NULL;
+}
+
 /* The optimizer's counter and the trainer's step, where one update counts one in both. */
 static void check_counter(struct audit_case *c, struct findings *sink, double updates, int64_t step)
 {
@@ -153,6 +182,7 @@ static void check_counter(struct audit_case *c, struct findings *sink, double up
 	/* With several optimizers the step may count the updates of all. */
 	if (!strict && s->optimizers.count > 1 && updates_of_all(s) == (double)step)
 		return;
+	const struct state *stale = had ? stale_optimizer(c, updates) : NULL;
 	double difference = updates - (double)step;
 	bool scaled = state_fact(s, FACT_SCALE) != NULL,
 	     free = !strict && !state_fact(s, FACT_ACCUMULATION) && !count_restarted(s);
@@ -166,7 +196,15 @@ static void check_counter(struct audit_case *c, struct findings *sink, double up
 			     (double)step, updates, had, had ? (double)step_before : 0, before);
 	if (micro && had)
 		return;
-	if (fabs(difference) == 1 && !strict) {
+	if (stale) {
+		f = finding_add(sink, FINDING_I105,
+			"the optimizer's file is the one of %s: %s updates at step %lld, and the same moments",
+			checkpoint_name(stale), rounded_text(sink, updates, DIGITS),
+			(long long)step);
+		f->cause = "the save that wrote the other parts did not write this one";
+		f->meaning =
+			"the resumed run would train these weights with moments and rates of another time";
+	} else if (fabs(difference) == 1 && !strict) {
 		f = finding_add(sink, FINDING_T108,
 			"the step counter is off by one: step %lld, %s optimizer updates",
 			(long long)step, rounded_text(sink, updates, DIGITS));
@@ -203,10 +241,12 @@ static void check_counter(struct audit_case *c, struct findings *sink, double up
 			"the optimizer state was not restored: %s updates since it was made, "
 			"%s before the resume",
 			rounded_text(sink, updates, DIGITS), rounded_text(sink, before, DIGITS));
-		if (updates == (double)steps)
-			f->cause = findings_text(sink,
-				"its counter started at zero %lld steps ago, at the previous checkpoint",
-				(long long)steps);
+		f->cause =
+			updates == (double)steps
+				? findings_text(sink,
+					  "its counter started at zero %lld steps ago, at the previous checkpoint",
+					  (long long)steps)
+				: "it was made anew in between, or its file is of an earlier save";
 		f->meaning =
 			"the moments start cold: the first updates after the resume are far too large";
 	} else {

@@ -118,10 +118,26 @@ static int run_export(const struct options *o, const char *const *paths, size_t 
 	return out.gone ? EXIT_STATUS_FAILED : answer_error(o, n == 1 ? paths[0] : NULL, &e);
 }
 
+static int run_import(const struct options *o, const char *const *paths, size_t n)
+{
+	struct log_options log = log_options_of(o);
+	struct error e = ERROR_INIT;
+	struct report r;
+
+	if (!o->output)
+		return answer_usage(o, "ledger import wants -o FILE, the file to write");
+	report_init(&r, o->command->name);
+	if (logs_import(&r, paths, n, &log, o->output, &e) == RP_OK)
+		return answer_report(o, &r);
+	report_release(&r);
+	return answer_error(o, NULL, &e);
+}
+
 static const struct action actions[] = {
 	{"show", run_show},
 	{"find", run_find},
 	{"export", run_export},
+	{"import", run_import},
 };
 
 #define ACTIONS (sizeof actions / sizeof *actions)

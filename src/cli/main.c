@@ -50,6 +50,8 @@
  *   read_jsonl, step_line, said   JSON lines: those of steps, in one pass; all others
  *   read_csv, read_journal        rows of samples; what the recorder writes
  *   lines, scan                   lines of a file; parts of a JSON line
+ *   sealed, sealed_columns.def    one checked file of columns
+ *   search                        where a sample was consumed, and how much of a source
  *   doubts                        what is odd in a ledger as a record
  * audit/      the rules: audit, case, rules.def, rule_integrity, rule_position, rule_rng, rule_training,
  *             rule_optimizer, rule_values, rule_replicas, rule_run; about sample logs: seams, rule_data,

@@ -211,6 +211,8 @@ struct ledger {
 	/* What is odd though nothing was left out. The first ones; all are counted in noted. */
 	ARRAY(struct ledger_loss) notes;
 	uint64_t lines, lines_lost, noted, rows;
+	/* Of the notes, those that a look at the whole ledger did not add. */
+	uint64_t notes_read, noted_read;
 	uint64_t lines_other; /* of other splits than training */
 	uint64_t lines_late;  /* behind a later step of the same rank */
 	bool has_tokens;      /* a tokens column per sample */

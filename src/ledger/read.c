@@ -303,7 +303,7 @@ struct opening {
 	struct ledger *ledger;
 	struct arena arena;
 	ARRAY(struct log_file) files;
-	size_t read;
+	size_t paths, read;
 	bool fatal;         /* what failed is not the file */
 	struct error first; /* why the first file that could not be read was not */
 	const char *first_file;
@@ -316,7 +316,7 @@ static int pass_by(
 {
 	if (o->fatal || why->status == RP_E_MEMORY || why->status == RP_E_LIMIT) {
 		*e = *why;
-		return fail_wrap(e, "%s", f->shown);
+		return o->files.count > 1 ? fail_wrap(e, "%s", f->shown) : e->status;
 	}
 	if (o->first.status == RP_OK) {
 		o->first = *why;
@@ -346,7 +346,7 @@ static int list_path(struct opening *o, const char *path, struct error *e)
 	struct listing listing;
 
 	if (listing_open(&listing, path, (unsigned)limits->dir_depth, limits, e) < 0)
-		return fail_wrap(e, "%s", path);
+		return o->paths > 1 ? fail_wrap(e, "%s", path) : e->status;
 	if (listing.single) {
 		listing_close(&listing);
 		return add_file(o, path, path, true, e);
@@ -376,6 +376,7 @@ static int with_file(struct opening *o, struct log_file *f, file_fn visit, struc
 	struct reading r = {.ledger = o->ledger,
 		.source = &source,
 		.file = f->shown,
+		.path = f->path,
 		.head = o->head,
 		.current = LEDGER_NONE,
 		.rank = LEDGER_NONE};
@@ -397,10 +398,11 @@ static int with_file(struct opening *o, struct log_file *f, file_fn visit, struc
 
 static int look_at(struct opening *o, struct log_file *f, struct reading *r, struct error *e)
 {
-	(void)o;
 	f->reader = recognise(r->head, r->head_n, f->named);
+	/* Of one file alone, the header is read with it. */
 	if (f->reader)
-		return f->reader->read_header ? f->reader->read_header(r, e) : RP_OK;
+		return f->reader->read_header && o->files.count > 1 ? f->reader->read_header(r, e)
+								    : RP_OK;
 	if (!f->named)
 		return RP_OK;
 	return fail(e, RP_E_UNSUPPORTED, ERROR_NO_OFFSET,
@@ -473,6 +475,7 @@ int ledger_open(struct ledger *l, const char *const *paths, size_t n,
 	if (!o)
 		return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for the sample log");
 	o->ledger = l;
+	o->paths = n;
 	arena_init(&o->arena, options->limits->memory);
 	if (ledger_init(l, n ? paths[0] : "", options, e) < 0) {
 		free(o);
@@ -484,8 +487,11 @@ int ledger_open(struct ledger *l, const char *const *paths, size_t n,
 		status = read_files(o, e);
 	if (status == RP_OK)
 		status = ledger_finish(l, e);
-	if (status == RP_OK)
+	if (status == RP_OK) {
+		l->notes_read = l->notes.count;
+		l->noted_read = l->noted;
 		ledger_doubts(l);
+	}
 	array_release(&o->files);
 	arena_release(&o->arena);
 	free(o);

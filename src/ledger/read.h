@@ -8,8 +8,9 @@
 #include "base/source.h"
 #include "ledger/ledger.h"
 
-#define LEDGER_STEP_MAX ((int64_t)1 << 53) /* steps, positions and attempts: what JSON can carry   \
-					    */
+#define LEDGER_STEP_MAX                                                                            \
+	((int64_t)1 << 53) /* steps, positions and attempts: what JSON can carry                   \
+			    */
 
 /* How much of a file's beginning tells its format. */
 #define LEDGER_HEAD 65536u
@@ -17,13 +18,14 @@
 /*
  * Read the logs at `paths`, files and folders (all logs in them, told by content), into one
  * finished ledger. What is not understood is counted in the ledger, and reading goes on. An error
- * where nothing can be read at all, or memory or disk run out; the ledger is empty then. `paths`
- * must outlive it.
+ * where nothing can be read at all, or memory or disk run out; the ledger is empty then. It names
+ * the file, unless that is the one path. `paths` must outlive the ledger.
  */
 int ledger_open(struct ledger *l, const char *const *paths, size_t n,
 	const struct ledger_options *o, struct error *e);
 
-/* The name of the format that a file's first bytes are in, or NULL: "jsonl", "csv", "hdf5". */
+/* The name of the format that a file's first bytes are in, or NULL: "jsonl", "csv", "journal",
+ * "sealed". */
 const char *ledger_recognise(const void *head, size_t n);
 
 /* An attempt as the log at hand knows it. */
@@ -39,6 +41,7 @@ struct reading {
 	struct ledger *ledger;
 	const struct source *source;
 	const char *file; /* as shown */
+	const char *path; /* to open */
 	const char *head; /* its first bytes */
 	size_t head_n;
 	uint64_t line, offset; /* at hand; line 0: none */

@@ -324,18 +324,78 @@ static bool has_checkpoint_extension(const char *name)
 	return false;
 }
 
-/* All files below a folder, its own and its sub-folders'. Listed files are sorted by path. */
-static size_t files_below(const struct listing *l, uint32_t dir, uint32_t *out, bool deep)
-{
-	size_t count = 0;
+/* Which files and folders lie in which folder, so that each is looked up without passing over all.
+ */
+struct tree {
+	const struct listing *l;
+	uint32_t *start;        /* of each folder's files in `files`, and behind the last */
+	uint32_t *files;        /* indices of all files, folder by folder */
+	uint32_t *child, *next; /* a folder's first folder, and the next beside it; 0: none */
+	uint32_t *out;          /* room for one list of files */
+};
 
-	for (uint32_t i = 0; i < l->files.count; i++) {
-		uint32_t d = l->files.items[i].dir;
-		while (deep && d != dir && d != 0)
-			d = l->dirs.items[d].parent;
-		if (d == dir)
-			out[count++] = i;
+static bool tree_make(struct tree *t, struct arena *arena, const struct listing *l)
+{
+	size_t files = l->files.count, dirs = l->dirs.count;
+
+	*t = (struct tree){.l = l,
+		.start = arena_array(arena, dirs + 2, sizeof *t->start),
+		.files = arena_array(arena, files + 1, sizeof *t->files),
+		.child = arena_array(arena, dirs + 1, sizeof *t->child),
+		.next = arena_array(arena, dirs + 1, sizeof *t->next),
+		.out = arena_array(arena, files + 1, sizeof *t->out)};
+	if (!t->start || !t->files || !t->child || !t->next || !t->out)
+		return false;
+	for (size_t i = 0; i < files; i++)
+		t->start[l->files.items[i].dir + 2]++;
+	for (size_t d = 0; d < dirs; d++)
+		t->start[d + 2] += t->start[d + 1];
+	/* start[d + 1] runs from the first to behind the last of folder d, and becomes start of the
+	 * next. */
+	for (uint32_t i = 0; i < files; i++)
+		t->files[t->start[l->files.items[i].dir + 1]++] = i;
+	for (uint32_t d = (uint32_t)dirs; d-- > 1;) {
+		uint32_t parent = l->dirs.items[d].parent;
+		t->next[d] = t->child[parent];
+		t->child[parent] = d;
 	}
+	return true;
+}
+
+static size_t own_files(const struct tree *t, uint32_t dir, size_t count)
+{
+	size_t own = t->start[dir + 1] - t->start[dir];
+
+	memcpy(t->out + count, t->files + t->start[dir], own * sizeof *t->out);
+	return count + own;
+}
+
+static int compare_indices(const void *pa, const void *pb)
+{
+	uint32_t a = *(const uint32_t *)pa, b = *(const uint32_t *)pb;
+	return (a > b) - (a < b);
+}
+
+/* The folder behind `d` in a walk through all that lie below `top`, or `top` at the end. */
+static uint32_t next_below(const struct tree *t, uint32_t d, uint32_t top)
+{
+	if (t->child[d])
+		return t->child[d];
+	while (d != top && !t->next[d])
+		d = t->l->dirs.items[d].parent;
+	return d == top ? top : t->next[d];
+}
+
+/* Files of a folder, or all below it, into t->out, in the order of the listing: by path. */
+static size_t files_below(const struct tree *t, uint32_t dir, bool deep)
+{
+	size_t count = own_files(t, dir, 0);
+
+	if (!deep || !t->child[dir])
+		return count;
+	for (uint32_t d = t->child[dir]; d != dir; d = next_below(t, d, dir))
+		count = own_files(t, d, count);
+	qsort(t->out, count, sizeof *t->out, compare_indices);
 	return count;
 }
 
@@ -416,21 +476,6 @@ static bool marked_pair(const struct listed *a, const struct listed *b)
 	return (marked_a || marked_b) && strcmp(one, two) == 0;
 }
 
-/* Whether a file is a whole checkpoint beside others: of a series, or the best or last one. */
-static bool stands_alone(const struct listing *l, const uint32_t *own, size_t count, size_t at)
-{
-	const struct listed *file = &l->files.items[own[at]];
-
-	if (!has_checkpoint_extension(file->name))
-		return false;
-	if (file_series(file).member)
-		return true;
-	for (size_t i = 0; i < count; i++)
-		if (i != at && marked_pair(file, &l->files.items[own[i]]))
-			return true;
-	return false;
-}
-
 /*
  * Two files of one family with different steps (or epochs, or dates) make a folder a root of
  * single-file checkpoints, and so does a best or last one beside another.
@@ -467,6 +512,9 @@ static bool parts_of_one(const struct listed *a, const struct listed *b)
 	bool marked_a, marked_b;
 	char stem[256];
 
+	/* The folders of ranks. */
+	if (a->dir != b->dir)
+		return true;
 	if (rank_in_name(a->name) >= 0 || rank_in_name(b->name) >= 0)
 		return true;
 	if (same_family(a->name, b->name))
@@ -481,37 +529,200 @@ static bool parts_of_one(const struct listed *a, const struct listed *b)
 	return true;
 }
 
+/* A file among those of a folder. */
+struct relative {
+	uint32_t file; /* index in the listing */
+	struct series at;
+	const char *stem; /* of a checkpoint's name, else "" */
+	bool checkpoint;  /* by its extension */
+	bool marked, alone, taken;
+};
+
+static int compare_stems(const void *pa, const void *pb)
+{
+	const struct relative *a = pa, *b = pb;
+	int order = (a->checkpoint > b->checkpoint) - (a->checkpoint < b->checkpoint);
+
+	return order ? order : strcmp(a->stem, b->stem);
+}
+
+static int compare_series(const void *pa, const void *pb)
+{
+	const struct relative *a = pa, *b = pb;
+	int order = (a->at.member > b->at.member) - (a->at.member < b->at.member);
+
+	if (order == 0 && a->at.member)
+		order = (a->at.step > b->at.step) - (a->at.step < b->at.step);
+	if (order == 0 && a->at.member)
+		order = (a->at.value > b->at.value) - (a->at.value < b->at.value);
+	return order ? order : (a->file > b->file) - (a->file < b->file);
+}
+
+/* Of files with one stem, each is a whole checkpoint where it is the best or the last, or another
+ * is. */
+static void mark_alone(struct relative *group, size_t count)
+{
+	size_t marked = 0;
+
+	for (size_t i = 0; i < count; i++)
+		marked += group[i].marked;
+	for (size_t i = 0; i < count; i++)
+		group[i].alone =
+			group[i].at.member || (group[i].checkpoint && count > 1 && marked > 0);
+}
+
+/* The checkpoints that the files of one group are. O(count^2) where they are of many, at the worst.
+ */
+static bool add_group(struct candidates *c, const struct listing *l, uint32_t dir,
+	struct relative *group, size_t count, uint32_t *files)
+{
+	for (size_t i = 0; i < count; i++) {
+		const struct listed *file = &l->files.items[group[i].file];
+		size_t members = 0;
+		if (group[i].taken || !group[i].alone)
+			continue;
+		files[members++] = group[i].file;
+		for (size_t k = i + 1; group[i].at.member && k < count; k++) {
+			const struct listed *other = &l->files.items[group[k].file];
+			if (group[k].taken || !parts_of_one(file, other))
+				continue;
+			group[k].taken = true;
+			files[members++] = group[k].file;
+		}
+		if (!add(c, l, file->name, dir, files, members))
+			return false;
+	}
+	return true;
+}
+
 /*
  * The single-file checkpoints of a folder, one candidate a step. Files that share a step are one
- * checkpoint if their names tell ranks or parts apart, else each is one of its own. O(files^2) in
- * one folder at the worst.
+ * checkpoint if their names tell ranks or parts apart, else each is one of its own. O(n log n).
  */
 static bool add_family(struct candidates *c, const struct listing *l, uint32_t dir,
 	const uint32_t *own, size_t count)
 {
-	uint32_t *group = arena_array(&c->arena, count, sizeof *group);
-	bool *taken = arena_array(&c->arena, count, sizeof *taken);
-	struct series *at = arena_array(&c->arena, count, sizeof *at);
+	struct relative *all = arena_array(&c->arena, count + 1, sizeof *all);
+	uint32_t *files = arena_array(&c->arena, count + 1, sizeof *files);
+	char stem[256];
 
-	for (size_t i = 0; at && i < count; i++)
-		at[i] = file_series(&l->files.items[own[i]]);
-	for (size_t i = 0; group && taken && at && i < count; i++) {
+	if (!all || !files)
+		return false;
+	for (size_t i = 0; i < count; i++) {
 		const struct listed *file = &l->files.items[own[i]];
-		size_t members = 0;
-		if (taken[i] || (!at[i].member && !stands_alone(l, own, count, i)))
+		all[i] = (struct relative){.file = own[i],
+			.at = file_series(file),
+			.stem = "",
+			.checkpoint = has_checkpoint_extension(file->name)};
+		if (!all[i].checkpoint)
 			continue;
-		group[members++] = own[i];
-		for (size_t k = i + 1; at[i].member && k < count; k++) {
-			const struct listed *other = &l->files.items[own[k]];
-			if (taken[k] || !same_place(at[i], at[k]) || !parts_of_one(file, other))
-				continue;
-			taken[k] = true;
-			group[members++] = own[k];
-		}
-		if (!add(c, l, file->name, dir, group, members))
+		stem_of(file->name, stem, sizeof stem, &all[i].marked);
+		all[i].stem = arena_strdup(&c->arena, slice_of(stem));
+		if (!all[i].stem)
 			return false;
 	}
-	return group && taken && at;
+	qsort(all, count, sizeof *all, compare_stems);
+	for (size_t i = 0, end; i < count; i = end) {
+		for (end = i + 1; end < count && compare_stems(&all[i], &all[end]) == 0;)
+			end++;
+		mark_alone(&all[i], end - i);
+	}
+	qsort(all, count, sizeof *all, compare_series);
+	for (size_t i = 0, end; i < count; i = end) {
+		for (end = i + 1; end < count && same_place(all[i].at, all[end].at);)
+			end++;
+		if (!add_group(c, l, dir, &all[i], end - i, files))
+			return false;
+	}
+	return true;
+}
+
+/* ---- folders of ranks --------------------------------------------------------------------------
+ */
+
+static bool is_rank_folder(const struct tree *t, uint32_t d)
+{
+	return rank_in_name(t->l->dirs.items[d].name) >= 0 && t->start[d] < t->start[d + 1];
+}
+
+/*
+ * The folder of a rank behind `after` (0: the first) among those in a folder: one that holds files,
+ * and is called as the first of them but for the number. 0: no more.
+ */
+static uint32_t next_rank(const struct tree *t, uint32_t dir, uint32_t after)
+{
+	const struct listed_dir *dirs = t->l->dirs.items;
+	uint32_t first = t->child[dir];
+
+	while (first && !is_rank_folder(t, first))
+		first = t->next[first];
+	uint32_t d = after ? t->next[after] : first;
+	while (d && !(is_rank_folder(t, d) && same_family(dirs[first].name, dirs[d].name)))
+		d = t->next[d];
+	return d;
+}
+
+/* Whether a checkpoint's file in one folder has one of its name in the other. */
+static bool share_a_name(const struct tree *t, uint32_t one, uint32_t other)
+{
+	const char *folder = t->l->dirs.items[other].path;
+	char path[4096];
+
+	for (uint32_t i = t->start[one]; i < t->start[one + 1]; i++) {
+		const char *name = t->l->files.items[t->files[i]].name;
+		if (has_checkpoint_extension(name) &&
+			snprintf(path, sizeof path, "%s/%s", folder, name) < (int)sizeof path &&
+			listing_find(t->l, path))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * How many folders of ranks lie in a folder ("rank0", "rank1"): of one name but for the number, and
+ * the first two with checkpoints that are called alike. What they hold belongs together, file by
+ * file. 0 where there are none.
+ */
+static uint32_t rank_folders(const struct tree *t, uint32_t dir)
+{
+	uint32_t first = next_rank(t, dir, 0), second = first ? next_rank(t, dir, first) : 0;
+	uint32_t count = 0;
+
+	if (!second || !share_a_name(t, first, second))
+		return 0;
+	for (uint32_t d = first; d; d = next_rank(t, dir, d))
+		count++;
+	return count;
+}
+
+/* The files in a folder's folders of ranks, into t->out. */
+static size_t rank_files(const struct tree *t, uint32_t dir)
+{
+	size_t count = 0;
+
+	for (uint32_t d = next_rank(t, dir, 0); d; d = next_rank(t, dir, d))
+		count = own_files(t, d, count);
+	return count;
+}
+
+/* The checkpoints whose files lie in folders of ranks: one a step, or the folder above as a whole.
+ */
+static bool add_ranks(struct candidates *c, const struct tree *t, uint32_t dir, uint32_t ranks)
+{
+	size_t count = rank_files(t, dir), before = c->list.count;
+
+	if (!holds_family(t->l, t->out, count)) {
+		struct candidate *added = add(c, t->l, t->l->dirs.items[dir].name, dir, t->out,
+			files_below(t, dir, true));
+		if (added)
+			added->is_dir = true;
+		return added;
+	}
+	if (!add_family(c, t->l, dir, t->out, count))
+		return false;
+	for (size_t i = before; i < c->list.count; i++)
+		c->list.items[i].ranks = ranks;
+	return true;
 }
 
 static int compare_candidates(const void *pa, const void *pb)
@@ -533,33 +744,38 @@ static bool name_paths(struct candidates *c, const struct listing *l)
 	for (size_t i = 0; i < c->list.count; i++) {
 		struct candidate *k = &c->list.items[i];
 		const struct listed_dir *dir = &l->dirs.items[k->dir];
+		k->holder = arena_printf(
+			&c->arena, "%s%s%s", l->root, *dir->path ? slash : "", dir->path);
 		if (k->is_dir) {
 			k->path = arena_printf(&c->arena, "%s%s%s", l->root, slash, dir->path);
 			k->folder = l->dirs.items[dir->parent].path;
 		} else {
-			k->path = arena_printf(&c->arena, "%s%s%s%s%s", l->root, slash, dir->path,
-				*dir->path ? "/" : "", k->name);
+			/* Of files in the folders of ranks, the first one's. */
+			k->path = arena_printf(&c->arena, "%s%s%s", l->root, slash,
+				l->files.items[k->files[0]].path);
 			/* A history is of the line beside which it lies. */
 			bool history = k->snapshot && strcmp(dir->name, HISTORY) == 0;
 			k->folder = history ? l->dirs.items[dir->parent].path : dir->path;
 		}
-		if (!k->path)
+		if (!k->path || !k->holder)
 			return false;
 	}
 	return true;
 }
 
 /* The path itself as one checkpoint: a file, or a folder that a profile knows. */
-static bool find_self(struct candidates *c, const struct listing *l, uint32_t *files)
+static bool find_self(struct candidates *c, const struct tree *t)
 {
-	size_t count = l->single ? 1 : files_below(l, 0, files, true);
+	const struct listing *l = t->l;
+	uint32_t *files = t->out;
+	size_t count = l->single ? 1 : files_below(t, 0, true);
 	const char *name = l->single ? l->files.items[0].name : l->dirs.items[0].name;
 
 	files[0] = l->single ? 0 : files[0];
 	struct candidate *self = add(c, l, name, 0, files, count);
 	if (!self)
 		return false;
-	self->path = l->root;
+	self->path = self->holder = l->root;
 	self->is_dir = !l->single;
 	self->folder = "";
 	self->snapshot = l->single && is_snapshot(l, &l->files.items[0]);
@@ -575,15 +791,19 @@ static bool find_self(struct candidates *c, const struct listing *l, uint32_t *f
  * their names. A Trainer's output folder holds the final model beside the checkpoints; DeepSpeed
  * puts global_step30 into checkpoint-30.
  */
-static bool is_checkpoint(const struct listing *l, uint32_t *files)
+static bool is_checkpoint(const struct tree *t)
 {
-	size_t own = files_below(l, 0, files, false);
+	const struct listing *l = t->l;
+	uint32_t *files = t->out;
+	size_t own = files_below(t, 0, false);
 	struct candidate self = {
 		.name = l->dirs.items[0].name, .base = "", .files = files, .file_count = own};
 	bool parent = false;
 
 	self.step = step_in_name(self.name);
 	unsigned bits = profile_bits(&self, l, &self.profile);
+	if (bits == 0 && rank_folders(t, 0) > 1)
+		return !holds_family(l, files, rank_files(t, 0));
 	if (own == 0 || (bits < SURE_BITS && holds_family(l, files, own)))
 		return false;
 	for (uint32_t d = 1; d < l->dirs.count; d++)
@@ -610,17 +830,19 @@ static bool add_snapshots(struct candidates *c, const struct listing *l, const b
 }
 
 /* A root: every folder that some profile knows or that has a step's name, outermost first. */
-static bool find_below(struct candidates *c, const struct listing *l, uint32_t *files)
+static bool find_below(struct candidates *c, const struct tree *t)
 {
+	const struct listing *l = t->l;
+	uint32_t *files = t->out;
 	bool *inside = arena_array(&c->arena, l->dirs.count + 1, sizeof *inside);
 
 	for (uint32_t d = 0; inside && d < l->dirs.count; d++) {
 		const struct listed_dir *dir = &l->dirs.items[d];
-		if (d > 0 && inside[dir->parent]) {
+		if (d > 0 && (inside[d] || inside[dir->parent])) {
 			inside[d] = true;
 			continue;
 		}
-		size_t count = files_below(l, d, files, false);
+		size_t count = files_below(t, d, false);
 		struct candidate own = {.name = dir->name,
 			.base = dir->path,
 			.files = files,
@@ -633,11 +855,19 @@ static bool find_below(struct candidates *c, const struct listing *l, uint32_t *
 			inside[d] = d > 0;
 			continue;
 		}
+		uint32_t ranks = bits == 0 ? rank_folders(t, d) : 0;
+		if (ranks > 1) {
+			if (!add_ranks(c, t, d, ranks))
+				return false;
+			for (uint32_t k = next_rank(t, d, 0); k; k = next_rank(t, d, k))
+				inside[k] = true;
+			continue;
+		}
 		/* Notes, logs and settings beside a folder of checkpoints make none of their
 		 * parent. */
 		if (d == 0 || (step_in_name(dir->name) < 0 && bits == 0))
 			continue;
-		count = files_below(l, d, files, true);
+		count = files_below(t, d, true);
 		struct candidate *added = add(c, l, dir->name, d, files, count);
 		if (!added)
 			return false;
@@ -654,17 +884,17 @@ int candidates_find(struct candidates *c, const struct listing *l, struct error 
 {
 	*c = (struct candidates){0};
 	arena_init(&c->arena, (size_t)256 << 20);
-	uint32_t *files = arena_array(&c->arena, l->files.count + 1, sizeof *files);
-	if (!files)
+	struct tree t;
+	if (!tree_make(&t, &c->arena, l))
 		return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for a list of %zu files",
 			l->files.count);
-	if (l->single || is_checkpoint(l, files)) {
-		if (find_self(c, l, files))
+	if (l->single || is_checkpoint(&t)) {
+		if (find_self(c, &t))
 			return RP_OK;
 		return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory");
 	}
 	c->root = true;
-	if (!find_below(c, l, files) || !name_paths(c, l))
+	if (!find_below(c, &t) || !name_paths(c, l))
 		return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for a list of checkpoints");
 	for (uint32_t i = 0; i < l->files.count; i++)
 		if (l->files.items[i].dir == 0 && is_pointer_name(l->files.items[i].name))

@@ -16,6 +16,7 @@ struct candidate {
 	const char *name; /* "checkpoint-30", "step_00040.pt" */
 	const char *base; /* what the member paths are relative to, below the listing's root: "" or
 			     "x/y" */
+	const char *holder; /* the path of base, root included */
 	const char *folder; /* the folder that it lies in, below the listing's root: runs are told
 			       apart by it */
 	uint32_t dir;       /* index of base in the listing */
@@ -27,8 +28,9 @@ struct candidate {
 	int64_t place;    /* place in its series, from an epoch or a date in the name, or -1 */
 	int64_t mtime_ns; /* newest of its files */
 	uint64_t bytes;
-	bool snapshot; /* the file is a snapshot of a checkpoint that need not be there any more */
-	bool leftover; /* its own name says that a save did not finish: "tmp-checkpoint-40" */
+	uint32_t ranks; /* folders of ranks in which its files lie, "rank0/step_5.pt"; or 0 */
+	bool snapshot;  /* the file is a snapshot of a checkpoint that need not be there any more */
+	bool leftover;  /* its own name says that a save did not finish: "tmp-checkpoint-40" */
 };
 
 struct pointer {

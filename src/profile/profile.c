@@ -143,7 +143,10 @@ int checkpoint_load(struct state *s, const struct candidate *candidate, const st
 		return fail(e, RP_E_NOT_FOUND, ERROR_NO_OFFSET,
 			"no file of a format that reprise reads");
 	s->path = state_text(s, slice_of(candidate->path));
-	s->single = l->single || candidate->file_count == 1;
+	/* Of what lies in folders of ranks, one file is a part. */
+	s->single = l->single || (candidate->file_count == 1 && candidate->ranks == 0);
+	s->folder = state_text(s, slice_of(candidate->holder));
+	s->rank_folders = (int32_t)candidate->ranks;
 	s->mtime_ns = candidate->mtime_ns;
 	for (size_t i = 0; i < candidate->file_count; i++) {
 		const struct listed *listed = &l->files.items[candidate->files[i]];
@@ -196,6 +199,8 @@ int checkpoint_load(struct state *s, const struct candidate *candidate, const st
 			(struct origin){.file = NO_FILE, .rank = NO_RANK, .how = HOW_NAMED});
 	if (profile->finish)
 		profile->finish(&c);
+	if (s->world < s->rank_folders)
+		s->world = s->rank_folders;
 	strbuf_release(&c.path);
 	array_release(&c.storages);
 	state_finish(s);

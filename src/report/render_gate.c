@@ -99,6 +99,8 @@ void report_render_gate(const struct report *r, const struct render_options *o, 
 		strbuf_printf(
 			&line, "  %s", r->evidence ? r->evidence : verdict_rows[r->word].text);
 	}
+	if (r->instead)
+		strbuf_printf(&line, "; %s is whole, by its metadata", r->instead);
 	if (r->exit == EXIT_STATUS_FINE)
 		add_notes(&notes, r);
 	if (notes.n > 0)

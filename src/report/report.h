@@ -59,7 +59,9 @@ struct report {
 	const char *evidence;
 	enum severity
 		failing; /* from this severity on findings fail; SEVERITY_OK: the default, ERROR */
-	const char *policy;    /* of a gate, by name; or NULL */
+	const char
+		*instead;   /* of a root: what to resume from in place of the judged one; or NULL */
+	const char *policy; /* of a gate, by name; or NULL */
 	unsigned ranks, world; /* ranks whose state is there, of how many; 0 where that is one or
 				  not known */
 	const char *summary;   /* one line: framework, parameters, step, lr; or NULL */
@@ -129,11 +131,5 @@ void report_render_json(const struct report *r, struct strbuf *out);
 /* A gate's answer, one line: "PASS  step 41 000: CONSISTENT with 40 500 (512/512 ranks)". */
 void report_render_gate(
 	const struct report *r, const struct render_options *options, struct strbuf *out);
-
-/*
- * The JSON Schema of what report_render_json() writes, as committed in share/reprise-1.schema.json.
- * The codes and words in it come from the tables.
- */
-void report_render_schema(struct strbuf *out);
 
 #endif

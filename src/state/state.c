@@ -386,5 +386,5 @@ const char *state_whole_path(struct state *s, uint32_t file)
 
 	if (!*path || s->single)
 		return s->path;
-	return state_printf(s, "%s/%s", s->path, path);
+	return state_printf(s, "%s/%s", s->folder ? s->folder : s->path, path);
 }

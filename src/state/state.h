@@ -219,7 +219,8 @@ struct profile;
 
 struct state {
 	struct arena arena;
-	const char *path; /* the checkpoint as a person would name it */
+	const char *path;   /* the checkpoint as a person would name it */
+	const char *folder; /* that its files' paths are relative to, where that is not `path` */
 	const struct profile *profile;
 	const char *kind; /* the profile's name */
 	ARRAY(struct state_file) files;
@@ -241,6 +242,7 @@ struct state {
 	bool wants_strong;    /* when its bytes are read, SHA-256 is taken too */
 	bool bytes_read;      /* storages and summaries say what is in the bytes */
 	bool on_cuda;         /* weights were saved from a GPU */
+	int32_t rank_folders; /* folders of ranks that its files should lie in; or 0 */
 	int32_t world;    /* ranks that the checkpoint itself shows to have existed; 0: not known */
 	int64_t mtime_ns; /* newest of its files */
 	bool single;      /* path is the one file itself, not its folder */

@@ -168,6 +168,50 @@ START_TEST(files_of_one_family_are_checkpoints_and_their_ranks_belong_together)
 }
 END_TEST
 
+START_TEST(folders_of_ranks_hold_the_parts_of_one_checkpoint)
+{
+	make("rank_0/step_5.pt", "x");
+	make("rank_0/step_9.pt", "x");
+	make("rank_1/step_5.pt", "x");
+	make("rank_1/notes.txt", "x");
+	ck_assert_int_eq(find(), RP_OK);
+	ck_assert(candidates.root);
+	ck_assert_uint_eq(candidates.list.count, 2);
+	const struct candidate *five = &candidates.list.items[0], *nine = &candidates.list.items[1];
+	ck_assert_int_eq(five->step, 5);
+	ck_assert_uint_eq(five->file_count, 2);
+	ck_assert_uint_eq(nine->file_count, 1);
+	ck_assert_uint_eq(five->ranks, 2);
+	ck_assert_uint_eq(nine->ranks, 2);
+	ck_assert_str_eq(five->name, "step_5.pt");
+	ck_assert_str_eq(five->folder, "");
+	ck_assert_str_eq(
+		candidate_member(five, &listing.files.items[five->files[1]]), "rank_1/step_5.pt");
+	ck_assert(strstr(five->path, "/rank_0/step_5.pt") != NULL);
+}
+END_TEST
+
+START_TEST(folders_of_ranks_without_steps_are_the_checkpoint_that_they_lie_in)
+{
+	make("run/rank0/state.pt", "x");
+	make("run/rank1/state.pt", "x");
+	make("run/rank1/more.pt", "x");
+	ck_assert_int_eq(find(), RP_OK);
+	ck_assert_uint_eq(candidates.list.count, 1);
+	ck_assert_uint_eq(candidates.list.items[0].file_count, 3);
+	ck_assert_str_eq(candidates.list.items[0].name, "run");
+}
+END_TEST
+
+START_TEST(folders_whose_files_are_not_called_alike_are_no_ranks_of_one)
+{
+	make("rank0/a.pt", "x");
+	make("rank1/b.pt", "x");
+	ck_assert_int_eq(find(), RP_OK);
+	ck_assert_uint_eq(candidates.list.count, 2);
+}
+END_TEST
+
 START_TEST(rank_files_without_steps_are_one_checkpoint)
 {
 	make("rank0.pt", "x");
@@ -514,6 +558,9 @@ Suite *suite_profile(void)
 	tcase_add_test(t, a_checkpoint_with_folders_of_steps_in_it_is_one_checkpoint);
 	tcase_add_test(t, files_of_one_family_are_checkpoints_and_their_ranks_belong_together);
 	tcase_add_test(t, rank_files_without_steps_are_one_checkpoint);
+	tcase_add_test(t, folders_of_ranks_hold_the_parts_of_one_checkpoint);
+	tcase_add_test(t, folders_of_ranks_without_steps_are_the_checkpoint_that_they_lie_in);
+	tcase_add_test(t, folders_whose_files_are_not_called_alike_are_no_ranks_of_one);
 	tcase_add_test(t, a_pointer_is_read_and_a_large_or_binary_one_is_not);
 	tcase_add_test(t, a_folder_without_checkpoints_says_so);
 	tcase_add_test(t, epochs_make_a_series);

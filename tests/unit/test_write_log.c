@@ -11,6 +11,7 @@
 
 #include "base/text.h"
 #include "ledger/read.h"
+#include "ledger/sealed.h"
 #include "support/ledgers.h"
 
 Suite *suite_write_log(void);
@@ -65,6 +66,18 @@ static void through(const struct ledger *l, write_fn *write, const char *name, s
 	ck_assert_uint_eq(back->lines_lost, 0);
 }
 
+/* Seal it, and read what was sealed. */
+static int sealed(const struct ledger *l, struct ledger *back)
+{
+	static char path[128];
+	const char *paths[] = {path};
+	struct ledger_options o = {.limits = &limits, .memory = 1 << 24};
+
+	snprintf(path, sizeof path, "%s/log.rpl", root);
+	ck_assert_msg(sealed_write(l, path, &e) == RP_OK, "%s", e.text);
+	return ledger_open(back, paths, 1, &o, &e);
+}
+
 static void assert_same(
 	const struct ledger *a, const struct ledger *b, enum ledgers_part part, const char *of)
 {
@@ -82,7 +95,7 @@ START_TEST(real_logs_come_back)
 
 	ck_assert_ptr_nonnull(dir);
 	while ((entry = readdir(dir))) {
-		struct ledger l, jsonl, csv;
+		struct ledger l, jsonl, csv, columns;
 		char path[300];
 		if (entry->d_name[0] == '.' || strchr(entry->d_name, '.'))
 			continue;
@@ -91,6 +104,12 @@ START_TEST(real_logs_come_back)
 		ck_assert_uint_gt(l.rows, 0);
 		through(&l, log_write_jsonl, "log.jsonl", &jsonl);
 		assert_same(&l, &jsonl, LEDGERS_ALL, path);
+		ck_assert_msg(sealed(&l, &columns) == RP_OK, "%s: %s", path, e.text);
+		assert_same(&l, &columns, LEDGERS_ALL, path);
+		ck_assert_str_eq(l.attempts.items[0].file, columns.attempts.items[0].file);
+		ck_assert_uint_eq(l.lines, columns.lines);
+		ck_assert_uint_eq(l.noted, columns.noted);
+		ledger_release(&columns);
 		bool keys = l.spaces.items[0].kind != KEY_ID;
 		if (!keys || l.spaces.count == 1) {
 			through(&l, log_write_csv, "log.csv", &csv);
@@ -138,7 +157,7 @@ static const char everything[] =
 
 START_TEST(a_log_with_everything_comes_back)
 {
-	struct ledger l, jsonl;
+	struct ledger l, jsonl, columns;
 	char path[100];
 
 	snprintf(path, sizeof path, "%s/all.jsonl", root);
@@ -151,9 +170,132 @@ START_TEST(a_log_with_everything_comes_back)
 	ck_assert_uint_eq(l.attempts.count, 4);
 	through(&l, log_write_jsonl, "back.jsonl", &jsonl);
 	assert_same(&l, &jsonl, LEDGERS_ALL, "everything");
+	ck_assert_msg(sealed(&l, &columns) == RP_OK, "%s", e.text);
+	assert_same(&l, &columns, LEDGERS_ALL, "everything, sealed");
+	ledger_release(&columns);
 	e = ERROR_INIT;
 	ck_assert_int_eq(log_write_csv(&l, write_file, stdout, &e), RP_E_UNSUPPORTED);
 	ledger_release(&jsonl);
+	ledger_release(&l);
+}
+END_TEST
+
+START_TEST(what_was_left_out_is_sealed_too)
+{
+	struct ledger l, columns;
+	char path[100];
+
+	snprintf(path, sizeof path, "%s/bad.jsonl", root);
+	FILE *f = fopen(path, "w");
+	fputs("{\"attempt\":1}\n{\"step\":1,\"ids\":[1]}\nbad\n{\"step\":2,\"ids\":[x]}\n"
+	      "{\"attempt\":1}\n{\"step\":1,\"ids\":[\"a\"],\"split\":\"val\"}\n",
+		f);
+	fclose(f);
+	read_path(&l, path);
+	ck_assert_uint_eq(l.lines_lost, 2);
+	ck_assert_msg(sealed(&l, &columns) == RP_OK, "%s", e.text);
+	ck_assert_uint_eq(columns.lines, l.lines);
+	ck_assert_uint_eq(columns.lines_lost, 2);
+	ck_assert_uint_eq(columns.lines_other, 1);
+	ck_assert_str_eq(columns.losses.items[1].what, l.losses.items[1].what);
+	ck_assert_uint_eq(columns.losses.items[1].line, 4);
+	ck_assert_uint_eq(columns.notes.count, l.notes.count);
+	for (size_t i = 0; i < l.notes.count; i++)
+		ck_assert_str_eq(columns.notes.items[i].what, l.notes.items[i].what);
+	ck_assert(columns.steps.items[1].irregular);
+	assert_same(&l, &columns, LEDGERS_ALL, "bad");
+	ledger_release(&columns);
+	ledger_release(&l);
+}
+END_TEST
+
+/* Tables that contradict each other, as a file with a right digest may hold them. */
+static void break_step_samples(struct ledger *l)
+{
+	l->steps.items[0].n++;
+}
+
+static void break_step_geometry(struct ledger *l)
+{
+	l->steps.items[1].geometry = 77;
+}
+
+static void break_step_number(struct ledger *l)
+{
+	l->steps.items[1].step = INT64_MIN;
+}
+
+static void break_part(struct ledger *l)
+{
+	l->parts.items[0].n--;
+}
+
+static void break_geometry(struct ledger *l)
+{
+	l->geometries.items[0].first = UINT32_MAX;
+}
+
+static void break_weights(struct ledger *l)
+{
+	l->attempts.items[1].weights = UINT32_MAX;
+}
+
+static void break_skips(struct ledger *l)
+{
+	l->attempts.items[0].intent.first_skip = 9;
+}
+
+static void break_space(struct ledger *l)
+{
+	l->spaces.items[0].dataset = LEDGER_NONE;
+}
+
+static void break_counts(struct ledger *l)
+{
+	l->steps.items[0].first_count = 1u << 30;
+}
+
+static void break_checkpoint(struct ledger *l)
+{
+	l->checkpoints.items[0].attempt = LEDGER_NONE;
+}
+
+static void (*const breaks[])(struct ledger *l) = {break_step_samples, break_step_geometry,
+	break_step_number, break_part, break_geometry, break_weights, break_skips, break_space,
+	break_counts, break_checkpoint};
+
+START_TEST(contradictions_are_refused)
+{
+	struct ledger l, back;
+	char path[100];
+
+	snprintf(path, sizeof path, "%s/all.jsonl", root);
+	FILE *f = fopen(path, "w");
+	fputs(everything, f);
+	fclose(f);
+	read_path(&l, path);
+	breaks[_i](&l);
+	ck_assert_int_eq(sealed(&l, &back), RP_E_FORMAT);
+	ledger_release(&l);
+}
+END_TEST
+
+START_TEST(a_damaged_file_is_refused)
+{
+	struct ledger l, back;
+	char path[128];
+	const char *paths[] = {path};
+	struct ledger_options o = {.limits = &limits, .memory = 1 << 24};
+
+	read_path(&l, "fixtures/ledger/random-right");
+	ck_assert_int_eq(sealed(&l, &back), RP_OK);
+	ledger_release(&back);
+	snprintf(path, sizeof path, "%s/log.rpl", root);
+	FILE *f = fopen(path, "r+");
+	fseek(f, 9000, SEEK_SET);
+	fputc('x', f);
+	fclose(f);
+	ck_assert_int_eq(ledger_open(&back, paths, 1, &o, &e), RP_E_FORMAT);
 	ledger_release(&l);
 }
 END_TEST
@@ -188,6 +330,9 @@ Suite *suite_write_log(void)
 	tcase_set_timeout(t, 60);
 	tcase_add_test(t, real_logs_come_back);
 	tcase_add_test(t, a_log_with_everything_comes_back);
+	tcase_add_test(t, what_was_left_out_is_sealed_too);
+	tcase_add_loop_test(t, contradictions_are_refused, 0, sizeof breaks / sizeof *breaks);
+	tcase_add_test(t, a_damaged_file_is_refused);
 	tcase_add_test(t, floats_come_back);
 	suite_add_tcase(s, t);
 	return s;

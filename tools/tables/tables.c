@@ -3,7 +3,8 @@
  * Print what is made from the tables and committed: `make generate` puts it in its place, `make
  * check-man` compares.
  *
- *   tables schema | findings                 a whole file
+ *   tables findings                          a whole file
+ *   tables words                             lists for the JSON Schema, as JSON
  *   tables completion                        a piece of the completion script
  *   tables piece NAME                        a piece of a manual page
  *   tables commands                          NAME TAB OPERANDS TAB SUMMARY
@@ -17,12 +18,57 @@
 
 #include "cli/options.h"
 #include "report/explain.h"
+#include "report/json_writer.h"
 
 #define OUT_MAX ((size_t)16 << 20)
 
-static bool render_schema(struct strbuf *out)
+static void open_list(struct json_writer *w, const char *name)
 {
-	report_render_schema(out);
+	json_key(w, name);
+	json_open_array(w);
+}
+
+/* The lists of words that the JSON Schema has from the tables. */
+static bool render_words(struct strbuf *out)
+{
+	static const char *const would[] = {
+#define VERDICT(id, word, forecast, text) "WOULD-" word,
+#include "finding/verdicts.def"
+#undef VERDICT
+	};
+	struct json_writer w;
+
+	json_writer_init(&w, out, true);
+	json_open_object(&w);
+	open_list(&w, "code");
+	for (int i = 0; i < FINDING_COUNT; i++)
+		json_text(&w, finding_rows[i].code);
+	json_close_array(&w);
+	open_list(&w, "id");
+	for (int i = 0; i < FINDING_COUNT; i++)
+		json_text(&w, finding_rows[i].id);
+	json_close_array(&w);
+	open_list(&w, "severity");
+	for (int s = SEVERITY_OK; s <= SEVERITY_ERROR; s++)
+		json_text(&w, severity_name((enum severity)s));
+	json_close_array(&w);
+	open_list(&w, "verdict");
+	for (int i = 0; i < VERDICT_COUNT; i++) {
+		json_text(&w, verdict_rows[i].word);
+		if (verdict_rows[i].forecast)
+			json_text(&w, would[i]);
+	}
+	json_close_array(&w);
+	open_list(&w, "coverage");
+	for (int s = COVER_RAN; s <= COVER_NOT_CHECKED; s++)
+		json_text(&w, cover_status_name((enum cover_status)s));
+	json_close_array(&w);
+	open_list(&w, "exit");
+	for (int status = EXIT_STATUS_FINE; status <= EXIT_STATUS_FAILED; status++)
+		json_i64(&w, status);
+	json_close_array(&w);
+	json_close_object(&w);
+	strbuf_add_char(out, '\n');
 	return true;
 }
 
@@ -59,7 +105,7 @@ static const struct {
 	const char *name;
 	bool (*render)(struct strbuf *out);
 } parts[] = {
-	{"schema", render_schema},
+	{"words", render_words},
 	{"findings", render_findings},
 	{"completion", completion_render},
 	{"commands", render_commands},
