@@ -3,6 +3,7 @@
 
 #include "api/choose.h"
 #include "api/overview.h"
+#include "api/take_snapshot.h"
 #include "audit/case.h"
 #include "base/text.h"
 #include "state/snapshot.h"
@@ -22,6 +23,7 @@ static void look_now(struct subject *s, const struct byte_totals *bytes,
 		.bytes = bytes,
 		.limits = limits,
 		.no_previous = "a snapshot is of one checkpoint alone"};
+	c.current_place.deadline = limits->deadline;
 	struct findings ignored;
 
 	findings_init(&ignored);
@@ -69,33 +71,46 @@ static void tell(struct report *r, const struct state *s, const char *name, cons
 	}
 }
 
+int snapshot_keep(struct subject *s, const struct findings *own, const struct byte_totals *bytes,
+	const char *out, const struct verify_options *o, struct error *e)
+{
+	struct findings kept;
+	struct coverage cover;
+	int status = RP_OK;
+
+	findings_init(&kept);
+	coverage_init(&cover);
+	findings_append(&kept, own);
+	look_now(s, bytes, &o->limits, &kept, &cover);
+	findings_sort(&kept);
+	if (kept.lost || cover.lost)
+		status = fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for its findings");
+	struct snapshot_about about = {
+		.name = s->chosen->name, .findings = &kept, .coverage = &cover};
+	if (status == RP_OK)
+		status = snapshot_write(&s->state, &about, out, e);
+	findings_release(&kept);
+	coverage_release(&cover);
+	return status;
+}
+
 /* Take it of the checkpoint that was read; `own` has what was found as that was done. */
 static int take(struct report *r, struct subject *s, struct findings *own, const char *out,
 	const struct verify_options *o, struct error *e)
 {
 	struct byte_totals totals;
-	struct coverage cover;
 	bool known = false;
 	int status = RP_OK;
 
 	if (s->state.snapshot)
 		return fail(e, RP_E_ARGUMENT, ERROR_NO_OFFSET, "it is a snapshot already: copy it");
-	coverage_init(&cover);
 	s->state.wants_strong = o->sha256;
 	if (!o->quick)
 		status = subject_read_bytes(s, o->threads, o->limits.deadline, &totals, &known, e);
 	if (status == RP_OK && !o->quick)
 		status = subject_digest_files(s, e);
-	if (status == RP_OK) {
-		look_now(s, known ? &totals : NULL, &o->limits, own, &cover);
-		findings_sort(own);
-		if (own->lost || cover.lost)
-			status =
-				fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for its findings");
-	}
-	struct snapshot_about about = {
-		.name = s->chosen->name, .findings = own, .coverage = &cover};
-	if (status == RP_OK && (status = snapshot_write(&s->state, &about, out, e)) < 0)
+	if (status == RP_OK &&
+		(status = snapshot_keep(s, own, known ? &totals : NULL, out, o, e)) < 0)
 		fail_wrap(e, "%s", out);
 	if (status == RP_OK) {
 		overview_input(r, &s->state, "checkpoint");
@@ -105,7 +120,6 @@ static int take(struct report *r, struct subject *s, struct findings *own, const
 			cover_not_checked(&r->coverage, "bytes", "the tensors' bytes",
 				"the snapshot was taken without them (--quick): it can prove no copy");
 	}
-	coverage_release(&cover);
 	return status;
 }
 
