@@ -9,7 +9,7 @@
 #include <xxhash.h>
 
 #include "base/text.h"
-#include "ledger/lines.h"
+#include "base/lines.h"
 #include "ledger/read.h"
 #include "ledger/scan.h"
 #include "ledger/step_line.h"

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ledger/lines.h"
+#include "base/lines.h"
 #include "ledger/read.h"
 #include "ledger/said.h"
 #include "ledger/scan.h"
