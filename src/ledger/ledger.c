@@ -89,6 +89,7 @@ void ledger_release(struct ledger *l)
 	array_release(&l->attempts);
 	array_release(&l->weights);
 	array_release(&l->skips);
+	array_release(&l->stages);
 	array_release(&l->geometries);
 	array_release(&l->parts);
 	array_release(&l->shares);
