@@ -7,7 +7,8 @@
 #include "ledger/mixture.h"
 #include "ledger/plan.h"
 
-#define STRAY 1e-4 /* the share of a source that a stage does not have: one sample proves nothing */
+#define STRAY 1e-4 /* the share of a source that a stage does not have: one sample proves nothing  \
+		    */
 
 struct search {
 	const struct mixture_table *t;
@@ -89,7 +90,8 @@ static void take_row(struct search *s, size_t row, uint32_t was, uint32_t is)
 	}
 }
 
-/* Rows of one attempt for which stages are scheduled. `stage` holds these, and then those in use. */
+/* Rows of one attempt for which stages are scheduled. `stage` holds these, and then those in use.
+ */
 static void find_in(struct search *s, size_t first, size_t rows, uint32_t *stage)
 {
 	for (size_t j = 0; j < s->stages; j++)

@@ -160,8 +160,7 @@ void mixture_stage_shares(const struct ledger *l, uint32_t stage, double *w)
 		w[i] /= sum;
 }
 
-bool mixture_piece_target(
-	const struct mixture_table *t, const struct mixture_piece *p, double *w)
+bool mixture_piece_target(const struct mixture_table *t, const struct mixture_piece *p, double *w)
 {
 	if (p->stage == LEDGER_NONE)
 		return mixture_target(t->ledger, p->attempt, w);

@@ -17,7 +17,7 @@ struct mixture_piece {
 	uint32_t attempt;
 	bool resumed;       /* it begins at a seam */
 	uint32_t scheduled; /* the stage by plan, a row of ledger.stages; LEDGER_NONE: none */
-	uint32_t stage;     /* the one that its samples come from; as scheduled where both would do */
+	uint32_t stage; /* the one that its samples come from; as scheduled where both would do */
 	size_t first, steps;
 };
 
@@ -57,9 +57,9 @@ double mixture_usual_overdispersion(const struct mixture_table *t, uint64_t *roo
 /* The weights of a stage as shares of all sources. */
 void mixture_stage_shares(const struct ledger *l, uint32_t stage, double *w);
 
-/* The target shares of a piece: of its stage, else of its attempt. False where they are not known. */
-bool mixture_piece_target(
-	const struct mixture_table *t, const struct mixture_piece *p, double *w);
+/* The target shares of a piece: of its stage, else of its attempt. False where they are not known.
+ */
+bool mixture_piece_target(const struct mixture_table *t, const struct mixture_piece *p, double *w);
 
 /* error or warning, by how far shares are off over how many of the line's samples. */
 enum severity mixture_severity(const struct mixture_table *t, double distance, uint64_t samples);

@@ -277,8 +277,7 @@ static void find_drift(const struct mixture_table *t, const struct mixture_piece
 	if (mixture_distance(m->share, m->target, t->k) < MIXTURE_NOTICEABLE)
 		return;
 	size_t source = most_off(m->share, m->target, t->k);
-	*d = (struct drift){
-		piece, first, steps, source, m->share[source] > m->target[source]};
+	*d = (struct drift){piece, first, steps, source, m->share[source] > m->target[source]};
 }
 
 /* How many samples of a source chance would have given since a row; NAN: no target is known. */

@@ -10,7 +10,8 @@
 
 #define SLACK_STEPS 2 /* by which a stage may begin or end early or late */
 
-/* Consecutive pieces of one attempt or several in which one stage is in use and another scheduled. */
+/* Consecutive pieces of one attempt or several in which one stage is in use and another scheduled.
+ */
 struct off_plan {
 	const struct mixture_piece *first, *last;
 	size_t steps;
@@ -83,8 +84,8 @@ static const char *stage_name(struct findings *sink, const struct ledger *l, uin
 }
 
 /* `shares` is room for two distributions. */
-static void tell_off(
-	struct findings *sink, const struct mixture_table *t, const struct off_plan *o, double *shares)
+static void tell_off(struct findings *sink, const struct mixture_table *t, const struct off_plan *o,
+	double *shares)
 {
 	const struct ledger *l = t->ledger;
 	double *used = shares, *planned = shares + t->k;
@@ -97,7 +98,7 @@ static void tell_off(
 		if (fabs(used[i] - planned[i]) > fabs(used[worst] - planned[worst]))
 			worst = i;
 	struct finding *f = finding_add(sink, FINDING_M106,
-		"%s come from %s, and %s is scheduled: of %s it has %s instead of %s",
+		"%s come from %s where %s is scheduled: %s has %s of the samples instead of %s",
 		data_steps(sink, t->step[first]->step, t->step[row]->step),
 		stage_name(sink, l, o->first->stage), stage_name(sink, l, o->first->scheduled),
 		mixture_source_name(l, sink, worst), mixture_percent(sink, used[worst]),
@@ -108,8 +109,8 @@ static void tell_off(
 	f->expected = quantity_real(planned[worst]);
 	f->unit = "of the samples";
 	f->cause = cause_of(sink, t, o, row);
-	f->meaning = findings_text(sink, "%s were drawn by the wrong weights",
-		counted_text(sink, samples, "sample"));
+	f->meaning = findings_text(
+		sink, "%s were drawn by the wrong weights", counted_text(sink, samples, "sample"));
 	mixture_place(f, t, first, o->steps);
 }
 

@@ -92,7 +92,7 @@ uint32_t plan_stage_at(const struct ledger *l, int64_t step)
 			high = middle;
 	}
 	return low < l->stages.count && l->stages.items[low].from < step ? (uint32_t)low
-									: LEDGER_NONE;
+									 : LEDGER_NONE;
 }
 
 /* What a run file tells ------------------------------------------------------------------------ */
@@ -106,8 +106,9 @@ struct telling {
 static void contradict(struct telling *t, unsigned line, const char *what, const char *of,
 	double told, double said)
 {
-	ledger_note(t->l, t->r->path, line, "%s%s%s is %.12g here, and %.12g in the log, which counts",
-		what, *of ? " of " : "", of, told, said);
+	ledger_note(t->l, t->r->path, line,
+		"%s%s%s is %.12g here, and %.12g in the log, which counts", what, *of ? " of " : "",
+		of, told, said);
 }
 
 static void tell_size(

@@ -313,8 +313,8 @@ struct opening {
 	ARRAY(struct log_file) files;
 	size_t paths, read;
 	const struct run_file *run; /* or NULL */
-	bool fatal;         /* what failed is not the file */
-	struct error first; /* why the first file that could not be read was not */
+	bool fatal;                 /* what failed is not the file */
+	struct error first;         /* why the first file that could not be read was not */
 	const char *first_file;
 	char head[LEDGER_HEAD];
 };

@@ -410,7 +410,8 @@ static int load(struct log_writer *w, uint64_t row, size_t n)
 	struct sample_source source = ledger_samples(w->l);
 	struct sample_block b;
 
-	if (!array_reserve(&w->keys, n + 1, SIZE_MAX) || !array_reserve(&w->spaces, n + 1, SIZE_MAX) ||
+	if (!array_reserve(&w->keys, n + 1, SIZE_MAX) ||
+		!array_reserve(&w->spaces, n + 1, SIZE_MAX) ||
 		!array_reserve(&w->tokens, n + 1, SIZE_MAX) ||
 		!array_reserve(&w->losses, n + 1, SIZE_MAX))
 		return fail(
@@ -560,7 +561,8 @@ static void begin_step(struct log_writer *w, const struct ledger_step *s)
 
 	strbuf_add_text(&w->out, "{\"step\":");
 	add_u64(&w->out, (uint64_t)s->step);
-	/* An attempt that no line began goes on having none. Below 0: lines before the first one. */
+	/* An attempt that no line began goes on having none. Below 0: lines before the first one.
+	 */
 	if (a->implied && a->number >= 0) {
 		add_member(w, "attempt");
 		strbuf_printf(&w->out, "%lld", (long long)a->number);
