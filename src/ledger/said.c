@@ -4,10 +4,10 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/scan.h"
 #include "base/text.h"
 #include "container/json.h"
 #include "ledger/plan.h"
-#include "ledger/scan.h"
 #include "value/value.h"
 
 #define JSON_TEXT_MAX 65536u /* of a configuration */
