@@ -304,7 +304,8 @@ int console_mark(struct console_marks *m, size_t row, const struct console_line 
 	case NEWEST:
 		if (isnan(m->last_x) || m->unit != CURVE_STEPS)
 			return RP_OK;
-		return say_once(m, kind, m->last_x, none, e);
+		return say_once(m, kind, m->last_x,
+			rest.n > 0 && rest.p[0] != '(' ? path_in(rest) : none, e);
 	case RESUMED:
 		if (say_once(m, kind, NAN, none, e) < 0)
 			return e->status;
