@@ -202,6 +202,19 @@ MUTATION_SEED ?= 1
 check-mutations: $B/mutations ## push mutated snapshots through the HDF5 helper (MUTATIONS=600, MUTATION_SEED=1)
 	$(Q)$B/mutations $(MUTATIONS) $(MUTATION_SEED)
 
+# The same objects, with the calls that faults.syms lists led to functions that can fail.
+FAULT_SRC := $(wildcard tests/fault/*.c)
+FAULT_OBJ := $(FAULT_SRC:tests/%.c=$B/tests/%.o)
+$(FAULT_OBJ): tests/fault/commands.def
+
+$B/fault.a: $(OBJ) $(CLI_OBJ) tests/fault/faults.syms
+	$(call say,OBJCOPY,$@)
+	$(Q)rm -f $@ && ar rcsD $@ $(OBJ) $(CLI_OBJ) && objcopy --redefine-syms=tests/fault/faults.syms $@
+
+$B/fault: $(FAULT_OBJ) $B/fault.a | $B/reprise-h5
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $(FAULT_OBJ) $B/fault.a $(LIBS)
+
 .PHONY: demo
 DEMO := fixtures/transformers-5.24.0/optimizer-lost/out
 demo: $B/reprise ## build, and judge a shipped pair of real checkpoints in which something is wrong
@@ -266,6 +279,9 @@ LAB_VENV ?= build/lab/venv
 .PHONY: check-lab
 check-lab: $B/reprise $(RECORD_SO) ## train, kill, resume and audit with real frameworks
 	$(Q)tests/lab/run $B/reprise $(RECORD_SO) $(LAB_VENV)
+
+check-fault: $B/fault $B/reprise ## let each call to the system fail in turn
+	$(Q)tests/fault.sh $B/fault $B/reprise
 
 check-fuzz: $(REPLAY) ## replay the fuzzing corpus and every past find
 	$(Q)$(REPLAY) tests/fuzz/corpus

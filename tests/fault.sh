@@ -1,0 +1,15 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# Run the fault injection on copies of fixtures: fault.sh FAULT REPRISE [COMMAND]
+set -euo pipefail
+fault=$(realpath "${1:?usage: fault.sh FAULT REPRISE [COMMAND]}")
+reprise=$(realpath "${2:?usage: fault.sh FAULT REPRISE [COMMAND]}")
+fixtures=$(cd "$(dirname "$0")/../fixtures" && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+mkdir "$work/right" "$work/wrong"
+cp "$fixtures"/pytorch-2.13.0/right-resume/checkpoints/step_000[12]0.pt "$work/right/"
+cp -r "$fixtures"/transformers-5.24.0/optimizer-lost/out/. "$work/wrong/"
+find "$work" -exec touch -d '2026-01-01 00:00:00 UTC' {} +
+"$reprise" snapshot "$work/right/step_00020.pt" -o "$work/kept.rps" >"$work/log" || { cat "$work/log"; exit 1; }
+"$fault" "$work" ${3:+"$3"}
