@@ -70,9 +70,7 @@ static const char *number(struct report *r, int64_t n)
 
 	strbuf_init(&b, 40);
 	text_add_signed_count(&b, n);
-	const char *text = report_text(r, "%s", strbuf_text(&b));
-	strbuf_release(&b);
-	return text;
+	return report_take(r, &b);
 }
 
 static struct quantity quantity_or_none(int64_t n, int64_t none)
@@ -92,9 +90,7 @@ static const char *attempt_name(struct log_view *v, uint32_t attempt)
 
 	strbuf_init(&b, 64);
 	ledger_attempt_name(&v->l, attempt, &b);
-	const char *text = report_text(v->r, "%s", strbuf_text(&b));
-	strbuf_release(&b);
-	return text;
+	return report_take(v->r, &b);
 }
 
 static const char *source_name(struct log_view *v, uint32_t source)
@@ -246,9 +242,7 @@ static const char *real_text(struct report *r, double v)
 
 	strbuf_init(&b, 40);
 	text_add_rounded(&b, v, 6);
-	const char *text = report_text(r, "%s", strbuf_text(&b));
-	strbuf_release(&b);
-	return text;
+	return report_take(r, &b);
 }
 
 static void add_source(
@@ -451,9 +445,7 @@ static const char *ids_text(
 	}
 	if (shown < n)
 		strbuf_printf(&text, " … (%u in all)", n);
-	const char *kept = report_text(v->r, "%s", strbuf_text(&text));
-	strbuf_release(&text);
-	return kept;
+	return report_take(v->r, &text);
 }
 
 static void add_step_samples(struct log_view *v, struct report_table *t,

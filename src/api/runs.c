@@ -175,9 +175,7 @@ static const char *count_words(struct report *r, uint64_t n, const char *unit)
 	strbuf_init(&b, 200);
 	text_add_count(&b, n);
 	strbuf_printf(&b, " %s%s", unit, n == 1 ? "" : "s");
-	const char *text = report_text(r, "%s", strbuf_text(&b));
-	strbuf_release(&b);
-	return text;
+	return report_take(r, &b);
 }
 
 static const char *number(struct report *r, int64_t n)
@@ -186,9 +184,7 @@ static const char *number(struct report *r, int64_t n)
 
 	strbuf_init(&b, 64);
 	text_add_signed_count(&b, n);
-	const char *text = report_text(r, "%s", strbuf_text(&b));
-	strbuf_release(&b);
-	return text;
+	return report_take(r, &b);
 }
 
 static const char *step_range(struct report *r, int64_t first, int64_t last)
@@ -204,6 +200,7 @@ static const char *attempt_words(struct report *r, const struct ledger *l, uint3
 	strbuf_init(&b, 200);
 	ledger_attempt_name(l, i, &b);
 	const char *text = report_text(r, "attempt %s", strbuf_text(&b));
+	r->findings.lost += b.no_memory;
 	strbuf_release(&b);
 	return text;
 }
@@ -290,9 +287,7 @@ static const char *fate_words(struct report *r, const struct case_line *c, uint3
 	}
 	if (*a->end)
 		add_fate(&b, a->end);
-	const char *text = report_text(r, "%s", strbuf_text(&b));
-	strbuf_release(&b);
-	return text;
+	return report_take(r, &b);
 }
 
 /* The last part of a run's path, as far as that tells it from the others. */

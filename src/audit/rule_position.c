@@ -537,9 +537,7 @@ static const char *value_text(struct findings *sink, const struct fact *f)
 
 	strbuf_init(&b, 400);
 	fact_print(&b, f);
-	const char *text = findings_text(sink, "%s", strbuf_text(&b));
-	strbuf_release(&b);
-	return text;
+	return findings_take(sink, &b);
 }
 
 static struct finding *change_finding(struct audit_case *c, struct findings *sink,

@@ -103,9 +103,7 @@ static void contradiction(struct audit_case *c, struct findings *sink, const str
 
 	strbuf_init(&b, 400);
 	fact_print(&b, read);
-	const char *saved = findings_text(sink, "%s", strbuf_text(&b)),
-		   *said = told_text(sink, told);
-	strbuf_release(&b);
+	const char *saved = findings_take(sink, &b), *said = told_text(sink, told);
 	struct finding *f = finding_add(sink, code,
 		"%s is %s in the checkpoint, and the run file says %s", row->name, saved, said);
 	place_fact(sink, f, c->current, read);

@@ -51,7 +51,7 @@ static bool reserve(struct strbuf *b, size_t n)
 		capacity = capacity > b->max / 2 ? b->max : capacity * 2;
 	char *grown = realloc(b->p, capacity);
 	if (!grown) {
-		b->failed = true;
+		b->failed = b->no_memory = true;
 		return false;
 	}
 	b->p = grown;

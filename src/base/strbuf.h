@@ -15,6 +15,7 @@ struct strbuf {
 	char *p; /* NUL-terminated whenever not NULL */
 	size_t n, capacity, max;
 	bool failed;
+	bool no_memory; /* it failed for that, not for the cap; stays set when it is cleared */
 };
 
 void strbuf_init(struct strbuf *b, size_t max);

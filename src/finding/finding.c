@@ -150,6 +150,15 @@ const char *findings_text(struct findings *sink, const char *format, ...)
 	return text;
 }
 
+const char *findings_take(struct findings *sink, struct strbuf *b)
+{
+	const char *text = findings_text(sink, "%s", strbuf_text(b));
+
+	sink->lost += b->no_memory;
+	strbuf_release(b);
+	return text;
+}
+
 const char *findings_escaped(struct findings *sink, struct slice text)
 {
 	struct strbuf b;

@@ -65,6 +65,22 @@ static int add_dir(struct listing *l, const char *path, uint32_t parent, const s
 	return RP_OK;
 }
 
+/* What the system could not do, other than what it may not or what is no longer there. */
+static void note_trouble(struct listing *l, int os_error, const char *folder)
+{
+	switch (os_error) {
+	case EACCES:
+	case EPERM:
+	case ENOENT:
+	case ENOTDIR:
+	case ELOOP:
+		return;
+	default:
+		fail_os(&l->trouble, os_error, "the folder %s could not be read whole",
+			*folder ? folder : ".");
+	}
+}
+
 /* One entry of folder `dir`. What vanished since the folder was read is not there. A folder that
  * may be read but not searched tells names only; nothing in it can be opened. */
 static int take_entry(struct listing *l, int fd, uint32_t dir, const char *name,
@@ -76,6 +92,7 @@ static int take_entry(struct listing *l, int fd, uint32_t dir, const char *name,
 	if (fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0) {
 		if (errno != ENOENT)
 			*hidden = true;
+		note_trouble(l, errno, folder);
 		return RP_OK;
 	}
 	bool link = S_ISLNK(st.st_mode);
@@ -107,6 +124,7 @@ static int read_dir(struct listing *l, uint32_t dir, const struct limits *limits
 		if (fd >= 0)
 			close(fd);
 		l->skipped += fd >= 0 || os_error != ENOENT;
+		note_trouble(l, fd >= 0 ? ENOMEM : os_error, path);
 		return RP_OK;
 	}
 	int status = RP_OK;
@@ -116,7 +134,11 @@ static int read_dir(struct listing *l, uint32_t dir, const struct limits *limits
 		if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
 			status = take_entry(l, fd, dir, entry->d_name, limits, &hidden, e);
 	/* Network file systems can fail in the middle of a folder: then it was not seen whole. */
-	l->skipped += hidden || (status == RP_OK && errno != 0);
+	if (status == RP_OK && errno != 0) {
+		note_trouble(l, errno, path);
+		hidden = true;
+	}
+	l->skipped += hidden;
 	closedir(stream);
 	return status;
 }
@@ -219,7 +241,7 @@ int listing_open(struct listing *l, const char *path, unsigned depth, const stru
 {
 	struct stat st;
 
-	*l = (struct listing){.root = path, .dirfd = -1};
+	*l = (struct listing){.root = path, .dirfd = -1, .trouble = ERROR_INIT};
 	arena_init(&l->arena, (size_t)limits->memory);
 	if (stat(path, &st) < 0)
 		return fail_os(e, errno, "cannot open");

@@ -40,7 +40,9 @@ struct listing {
 	int dirfd;        /* open folder that the paths are relative to */
 	ARRAY(struct listed) files;
 	ARRAY(struct listed_dir) dirs;
-	size_t skipped; /* folders that could not be read whole or were too deep */
+	struct error trouble; /* the first failure of the system that is no refusal: the list is not
+				 whole */
+	size_t skipped;       /* folders that could not be read whole or were too deep */
 };
 
 /* List `path`, a file or a folder, down to `depth` levels of folders. */

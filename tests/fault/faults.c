@@ -47,6 +47,12 @@ long faults_live_descriptors(void)
 	return descriptors;
 }
 
+/* A place for a debugger to stop at. */
+__attribute__((noinline)) void fault_happens(void)
+{
+	__asm__ volatile("");
+}
+
 /* Count a call, and whether it is one that fails. Threads of a team count together. */
 static bool fails(enum fault_kind kind, int error)
 {
@@ -55,6 +61,7 @@ static bool fails(enum fault_kind kind, int error)
 	if (kind != failing || failing_call == 0 || call < failing_call ||
 		(call > failing_call && !failing_on))
 		return false;
+	fault_happens();
 	errno = error;
 	return true;
 }
@@ -237,6 +244,18 @@ int fault_pipe2(int pair[2], int flags)
 	return 0;
 }
 
+int fault_fcntl(int fd, int command, ...)
+{
+	va_list args;
+
+	va_start(args, command);
+	long argument = va_arg(args, long);
+	va_end(args);
+	if (command != F_DUPFD && command != F_DUPFD_CLOEXEC)
+		return fcntl(fd, command, argument);
+	return fails(FAULT_OPEN, EMFILE) ? -1 : opened(fcntl(fd, command, argument));
+}
+
 pid_t fault_fork(void)
 {
 	return fails(FAULT_PROCESS, EAGAIN) ? -1 : fork();
@@ -265,8 +284,9 @@ int fault_poll(struct pollfd *fds, nfds_t n, int timeout)
 	return fails(FAULT_PROCESS, ENOMEM) ? -1 : poll(fds, n, timeout);
 }
 
-int fault_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
-	void *(*run)(void *), void *context)
+int fault_pthread_create(
+	pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *), void *context)
 {
-	return fails(FAULT_PROCESS, EAGAIN) ? EAGAIN : pthread_create(thread, attributes, run, context);
+	return fails(FAULT_PROCESS, EAGAIN) ? EAGAIN
+					    : pthread_create(thread, attributes, run, context);
 }

@@ -20,8 +20,12 @@ enum fault_kind {
 
 extern const char *const fault_names[FAULT_KINDS];
 
-/* Fail call `n` of a kind, counted from 1, and with `on` all that follow. 0: none. Counts from anew. */
+/* Fail call `n` of a kind, counted from 1, and with `on` all that follow. 0: none. Counts from
+ * anew. */
 void faults_set(enum fault_kind kind, size_t n, bool on);
+
+/* Called whenever one fails. */
+void fault_happens(void);
 
 /* How many calls of a kind there were since faults_set(). */
 size_t faults_counted(enum fault_kind kind);
