@@ -95,7 +95,8 @@ CLI_SRC := $(wildcard src/cli/*.c)
 H5_SRC := $(wildcard src/h5/*.c) $(filter src/h5/$(MODE)/%,$(wildcard src/h5/*/*.c))
 UNIT_SRC := $(wildcard tests/unit/*.c tests/support/*.c)
 RECORD_SRC := $(wildcard src/recorder/*.c)
-FUZZ_SRC := $(filter-out tests/fuzz/replay.c tests/fuzz/entry.c,$(wildcard tests/fuzz/*.c))
+FUZZ_SRC := $(filter-out tests/fuzz/replay.c tests/fuzz/entry.c,$(wildcard tests/fuzz/*.c)) \
+	tests/support/ledgers.c
 FUZZ_TARGETS := $(shell sed -n 's/^TARGET(\(.*\))$$/\1/p' tests/fuzz/targets.def)
 OBJ := $(SRC:src/%.c=$B/%.o)
 CLI_OBJ := $(CLI_SRC:src/%.c=$B/%.o)

@@ -75,8 +75,10 @@ static bool several_folders(const struct candidates *c)
 static const char *called(struct report *r, const struct subject *s, size_t at, bool several)
 {
 	const struct candidate *c = &s->candidates.list.items[at];
-	const char *below = c->path + strlen(s->listing.root);
+	const char *below = c->path + (c->kept ? 0 : strlen(s->listing.root));
 
+	if (c->kept)
+		return report_text(r, "%s", below);
 	if (!several)
 		return report_text(r, "%s", c->name);
 	return report_text(r, "%s", *below == '/' ? below + 1 : below);
@@ -102,8 +104,8 @@ static void tell(struct report *r, const struct subject *s, const struct contend
 			break;
 		case STANDING_DEAD:
 			standing = "dead branch";
-			reason = report_text(
-				r, "%s was saved after it", c->list.items[k[i].by].name);
+			reason = report_text(r, "%s was %s after it", c->list.items[k[i].by].name,
+				k[i].beside && k[k[i].by].beside ? "judged" : "saved");
 			tone = TONE_DIM;
 			break;
 		case STANDING_EARLIER:
@@ -216,8 +218,10 @@ static void report_rejected(struct report *r, const struct subject *s, const str
 }
 
 /* No checkpoint can be named: the report says so, and nothing was judged. */
-static void give_up(struct report *r, const char *evidence, const struct verify_options *o)
+static void give_up(
+	struct report *r, const char *root, const char *evidence, const struct verify_options *o)
 {
+	report_add_input(r, root, "root", "");
 	conclude(r, &(struct verdict_case){.unreadable = evidence}, &(struct policy_subject){0}, o);
 }
 
@@ -338,7 +342,7 @@ int choose_checkpoint(struct choice *choice, struct report *r, struct subject *s
 	struct candidates *c = &s->candidates;
 
 	*choice = (struct choice){.chosen = SIZE_MAX, .previous = SIZE_MAX, .older = SIZE_MAX};
-	if (!c->root) {
+	if (!c->root && c->list.count == 1) {
 		choice->chosen = 0;
 		return RP_OK;
 	}
@@ -346,14 +350,21 @@ int choose_checkpoint(struct choice *choice, struct report *r, struct subject *s
 	int status = contenders_find(&all, r, s, o, e);
 	if (status == RP_OK) {
 		const struct contender *k = all.items;
-		const char *none = pick(r, choice, s, k, o);
+		const char *none = NULL;
+		/* The one that was named, whatever its history says. */
+		if (c->root)
+			none = pick(r, choice, s, k, o);
+		else
+			choice->chosen = 0;
 		choice->previous = predecessor(k, c, choice->chosen);
 		choice->older = predecessor(k, c, choice->previous);
-		report_rejected(r, s, k, choice->chosen, o);
-		tell(r, s, k, all.by_step, choice);
-		cover_line(r, k, all.count);
+		if (c->root) {
+			report_rejected(r, s, k, choice->chosen, o);
+			tell(r, s, k, all.by_step, choice);
+			cover_line(r, k, all.count);
+		}
 		if (none)
-			give_up(r, none, o);
+			give_up(r, s->listing.root, none, o);
 	}
 	contenders_release(&all);
 	return status;

@@ -63,6 +63,7 @@ static int look(struct contender *k, struct report *r, struct subject *s,
 		.epoch = -1,
 		.mtime_ns = candidate->mtime_ns,
 		.beside = candidate->snapshot && s->candidates.checkpoints,
+		.kept_ns = candidate->snapshot ? candidate->mtime_ns : INT64_MIN,
 		.by = SIZE_MAX};
 	if (candidate->leftover) {
 		k->standing = STANDING_REJECTED;
@@ -73,7 +74,8 @@ static int look(struct contender *k, struct report *r, struct subject *s,
 	findings_init(&own);
 	coverage_init(&cover);
 	state_init(&state, &o->limits);
-	int status = checkpoint_load(&state, candidate, &s->listing, &o->limits, &own, &why);
+	int status = checkpoint_load(
+		&state, candidate, subject_listing(s, candidate), &o->limits, &own, &why);
 	if (status == RP_OK) {
 		k->profile = state.profile;
 		k->mtime_ns = state.mtime_ns;
@@ -417,10 +419,42 @@ static bool find_dead(struct contenders *all)
 	return ok;
 }
 
+/*
+ * Snapshots are kept when their checkpoints are judged, for a relaunch as a rule. One of a lower
+ * number that was kept later is a rollback, though the checkpoint itself was saved before: what was
+ * kept of the higher ones is of a dead branch. Where that is wrong, an older ancestor is compared
+ * with.
+ */
+static void find_dead_kept(struct contenders *all)
+{
+	struct contender *k = all->items;
+	size_t newest = SIZE_MAX, newest_lower = SIZE_MAX;
+	int64_t order = INT64_MIN;
+
+	for (size_t n = 0; n < all->count; n++) {
+		size_t i = all->by_order[n];
+		if (!k[i].beside || k[i].standing == STANDING_REJECTED)
+			continue;
+		if (k[i].order > order)
+			newest_lower = newest;
+		order = k[i].order;
+		if (newest_lower != SIZE_MAX && k[i].standing == STANDING_LIVE &&
+			k[newest_lower].kept_ns - k[i].kept_ns > SECOND_NS) {
+			k[i].standing = STANDING_DEAD;
+			k[i].by = newest_lower;
+		}
+		if (newest == SIZE_MAX || k[i].kept_ns > k[newest].kept_ns)
+			newest = i;
+	}
+}
+
 bool contenders_settle(struct contenders *k, const struct candidates *c)
 {
 	settle_order(k, c);
-	return find_earlier(k, c) && find_dead(k);
+	if (!find_earlier(k, c) || !find_dead(k))
+		return false;
+	find_dead_kept(k);
+	return true;
 }
 
 int contenders_find(struct contenders *k, struct report *r, struct subject *s,

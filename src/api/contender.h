@@ -26,6 +26,7 @@ struct contender {
 	int64_t order; /* what they are ordered by: steps, or epochs, or the places in their names;
 			  or -1 */
 	int64_t mtime_ns; /* of its newest file; of a snapshot's checkpoint, not of the snapshot */
+	int64_t kept_ns;  /* of a snapshot: when it was written, which is when it was judged */
 	bool beside;      /* a snapshot: it may be a predecessor, and nothing resumes from it */
 	bool resumable;   /* has an optimizer's state */
 	bool open;        /* its step may start again with each epoch, by its name */

@@ -4,9 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* The folder above a path, as text: "out" of "out/checkpoint-30", "." of "out", ".." of ".". NULL
- * above "/". */
-static const char *parent_of(struct report *r, const char *path)
+const char *path_above(struct report *r, const char *path)
 {
 	size_t n = strlen(path);
 
@@ -70,7 +68,7 @@ int run_open(struct run_in_use *run, struct report *r, const char *named, const 
 		int status = read_file(run, r, named, e);
 		return status < 0 ? fail_wrap(e, "--run %s", named) : status;
 	}
-	const char *folder = s->chosen->is_dir ? s->chosen->path : parent_of(r, s->chosen->path);
+	const char *folder = s->chosen->is_dir ? s->chosen->path : path_above(r, s->chosen->path);
 	for (unsigned left = folders_above(s); folder && left > 0; left--) {
 		const char *path = in_folder(r, folder);
 		int status = read_file(run, r, path, e);
@@ -80,7 +78,7 @@ int run_open(struct run_in_use *run, struct report *r, const char *named, const 
 			return fail_wrap(e, "%s", path);
 		run_file_release(&run->file);
 		*e = ERROR_INIT;
-		folder = parent_of(r, folder);
+		folder = path_above(r, folder);
 	}
 	return RP_OK;
 }
@@ -104,7 +102,7 @@ void run_release(struct run_in_use *run)
 
 const char *run_place(struct report *r, const struct subject *s)
 {
-	const char *folder = s->candidates.root ? s->listing.root : parent_of(r, s->listing.root);
+	const char *folder = s->candidates.root ? s->listing.root : path_above(r, s->listing.root);
 
 	return in_folder(r, folder ? folder : "/");
 }

@@ -33,6 +33,10 @@ const struct run_file *run_file_of(const struct run_in_use *run);
 
 void run_release(struct run_in_use *run);
 
+/* The folder above a path, as text: "out" of "out/checkpoint-30", "." of "out", ".." of "."; NULL
+ * above "/". */
+const char *path_above(struct report *r, const char *path);
+
 /* Where a run file for the subject is best put: beside the checkpoint, or in the root. */
 const char *run_place(struct report *r, const struct subject *s);
 

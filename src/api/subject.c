@@ -20,6 +20,11 @@ int subject_open(struct subject *s, const char *path, const struct limits *limit
 	return candidates_find(&s->candidates, &s->listing, e);
 }
 
+const struct listing *subject_listing(const struct subject *s, const struct candidate *c)
+{
+	return c->kept ? &s->kept : &s->listing;
+}
+
 int subject_read(struct subject *s, const struct candidate *which, const struct limits *limits,
 	struct findings *sink, struct error *e)
 {
@@ -28,7 +33,7 @@ int subject_read(struct subject *s, const struct candidate *which, const struct 
 		state_init(&s->state, limits);
 	}
 	s->chosen = which;
-	return checkpoint_load(&s->state, which, &s->listing, limits, sink, e);
+	return checkpoint_load(&s->state, which, subject_listing(s, which), limits, sink, e);
 }
 
 int subject_open_one(struct subject *s, const char *path, const struct limits *limits,
@@ -97,4 +102,5 @@ void subject_close(struct subject *s)
 	state_release(&s->state);
 	candidates_release(&s->candidates);
 	listing_close(&s->listing);
+	listing_close(&s->kept);
 }

@@ -9,6 +9,7 @@
 
 struct subject {
 	struct listing listing;
+	struct listing kept; /* of a history that was added, or zeroed */
 	struct candidates candidates;
 	const struct candidate *chosen; /* the one that was read, or NULL */
 	struct state state;
@@ -19,6 +20,9 @@ struct subject {
 
 /* List a path and find its checkpoints. Nothing is opened yet. */
 int subject_open(struct subject *s, const char *path, const struct limits *limits, struct error *e);
+
+/* Where the files of one of its candidates are listed. */
+const struct listing *subject_listing(const struct subject *s, const struct candidate *c);
 
 /* Read one of its checkpoints; findings about its files go to `sink`. */
 int subject_read(struct subject *s, const struct candidate *which, const struct limits *limits,

@@ -4,6 +4,7 @@
 
 #include "api/choose.h"
 #include "api/overview.h"
+#include "api/take_snapshot.h"
 #include "audit/case.h"
 #include "base/text.h"
 #include "state/snapshot.h"
@@ -23,6 +24,7 @@ static int look_now(struct subject *s, const struct byte_totals *bytes, const st
 		.bytes = bytes,
 		.limits = limits,
 		.no_previous = "a snapshot is of one checkpoint alone"};
+	c.current_place.deadline = limits->deadline;
 	struct findings ignored;
 
 	findings_init(&ignored);
@@ -76,18 +78,36 @@ static int tell(
 	return RP_OK;
 }
 
+int snapshot_keep(struct subject *s, const struct findings *own, const struct byte_totals *bytes,
+	const char *out, const struct verify_options *o, struct error *e)
+{
+	struct findings kept;
+	struct coverage cover;
+
+	findings_init(&kept);
+	coverage_init(&cover);
+	findings_append(&kept, own);
+	int status = look_now(s, bytes, &o->limits, &kept, &cover, e);
+	findings_sort(&kept);
+	struct snapshot_about about = {
+		.name = s->chosen->name, .findings = &kept, .coverage = &cover};
+	if (status == RP_OK)
+		status = snapshot_write(&s->state, &about, out, e);
+	findings_release(&kept);
+	coverage_release(&cover);
+	return status;
+}
+
 /* Take it of the checkpoint that was read; `own` has what was found as that was done. */
 static int take(struct report *r, struct subject *s, struct findings *own, const char *out,
 	const struct verify_options *o, struct error *e)
 {
 	struct byte_totals totals;
-	struct coverage cover;
 	bool known = false;
 	int status = RP_OK;
 
 	if (s->state.snapshot)
 		return fail(e, RP_E_ARGUMENT, ERROR_NO_OFFSET, "it is a snapshot already: copy it");
-	coverage_init(&cover);
 	s->state.wants_strong = o->sha256;
 	if (!o->quick)
 		status = subject_read_bytes(s, o->threads, o->limits.deadline, &totals, &known, e);
@@ -99,12 +119,8 @@ static int take(struct report *r, struct subject *s, struct findings *own, const
 		status == RP_OK ? subject_unreadable(r, &s->state, known ? &totals : NULL) : NULL;
 	if (unread)
 		status = fail(e, RP_E_IO, ERROR_NO_OFFSET, "%s", unread);
-	if (status == RP_OK)
-		status = look_now(s, known ? &totals : NULL, &o->limits, own, &cover, e);
-	findings_sort(own);
-	struct snapshot_about about = {
-		.name = s->chosen->name, .findings = own, .coverage = &cover};
-	if (status == RP_OK && (status = snapshot_write(&s->state, &about, out, e)) < 0)
+	if (status == RP_OK &&
+		(status = snapshot_keep(s, own, known ? &totals : NULL, out, o, e)) < 0)
 		fail_wrap(e, "%s", out);
 	if (status == RP_OK) {
 		overview_input(r, &s->state, "checkpoint");
@@ -114,7 +130,6 @@ static int take(struct report *r, struct subject *s, struct findings *own, const
 			cover_not_checked(&r->coverage, "bytes", "the tensors' bytes",
 				"the snapshot was taken without them (--quick): it can prove no copy");
 	}
-	coverage_release(&cover);
 	return status;
 }
 

@@ -7,6 +7,7 @@
 
 #include "api/choose.h"
 #include "api/conclude.h"
+#include "api/history.h"
 #include "api/overview.h"
 #include "api/run.h"
 #include "api/subject.h"
@@ -20,6 +21,7 @@ struct verify_options verify_defaults(void)
 	return (struct verify_options){.limits = limits_default(),
 		.step = -1,
 		.max_seconds = -1,
+		.history_keep = HISTORY_KEEP,
 		.settle = SETTLE_SECONDS};
 }
 
@@ -72,9 +74,11 @@ static void take_evidence(struct report *r, struct audit_case *c, struct verdict
 			c->original->tensors.count,
 			c->original->strong.count > 0 && s->strong.count > 0 ? " by SHA-256" : "");
 	} else if (c->previous)
-		v->consistent =
-			report_text(r, "%s continues %s (%zu random streams%s)", checkpoint_name(s),
-				checkpoint_name(c->previous), s->streams.count, count_ranks(r, s));
+		v->consistent = report_text(r, "%s continues %s%s%s (%zu random streams%s)",
+			checkpoint_name(s), checkpoint_name(c->previous),
+			r->previous_from ? ", kept as " : "",
+			r->previous_from ? r->previous_from : "", s->streams.count,
+			count_ranks(r, s));
 	else
 		v->consistent = report_text(r,
 			"%s is whole and agrees with itself (%llu file%s, %zu random stream%s%s)",
@@ -147,6 +151,10 @@ struct judging {
 	struct subject original; /* what it should be a copy of, where that was asked for */
 	const char *no_before;   /* why there is none, for coverage */
 	struct run_in_use run;
+	struct findings own;          /* that were recorded as it was read */
+	struct byte_totals totals[2]; /* of this one and the one before */
+	bool known;                   /* those of this one hold */
+	bool whole;                   /* it was read, and all of it that was to be */
 };
 
 /* Judge a state that has been read, against an earlier one where there is one. */
@@ -170,7 +178,6 @@ static int judge(
 	};
 	if (before)
 		c.previous_place = subject_place(before);
-	struct byte_totals totals[2] = {{0}}; /* of this one and the one before */
 	struct rng_search search;
 	int status = open_environment(&environment, r, o, e);
 
@@ -185,7 +192,7 @@ static int judge(
 	c.search_late = search.late;
 	now->state.wants_strong = original && original->strong.count > 0;
 	if (status == RP_OK && !o->quick)
-		status = look_at_bytes(now, before, o, totals, &c, e);
+		status = look_at_bytes(now, before, o, j->totals, &c, e);
 	if (status == RP_OK && original)
 		status = subject_digest_files(now, e);
 	if (status == RP_OK) {
@@ -195,9 +202,11 @@ static int judge(
 				"a snapshot was judged: what became of them since it was taken is not seen");
 		mark_not_ready(r, &now->state, o->settle);
 		struct verdict_case v = {.unreadable = subject_unreadable(r, &now->state, c.bytes)};
+		j->known = c.bytes != NULL;
+		j->whole = !v.unreadable;
 		if (!v.unreadable && before)
-			v.unreadable =
-				subject_unreadable(r, &before->state, c.bytes ? &totals[1] : NULL);
+			v.unreadable = subject_unreadable(
+				r, &before->state, c.bytes ? &j->totals[1] : NULL);
 		if (!v.unreadable && older)
 			v.unreadable = subject_unreadable(r, &older->state, NULL);
 		if (!v.unreadable)
@@ -220,10 +229,20 @@ static int judge(
 	return status;
 }
 
+/* Read the candidate of that path, in a list that was made anew. */
+static int read_again(struct subject *s, const char *path, const struct limits *limits,
+	struct findings *sink, struct error *e)
+{
+	for (size_t i = 0; i < s->candidates.list.count; i++)
+		if (strcmp(s->candidates.list.items[i].path, path) == 0)
+			return subject_read(s, &s->candidates.list.items[i], limits, sink, e);
+	return fail(e, RP_E_CHANGED, ERROR_NO_OFFSET, "%s is no longer there", path);
+}
+
 /* An earlier checkpoint: one that the user named, or candidate `at` of the root. Its own defects
  * are its own. */
-static int open_earlier(struct subject *s, const char *named, const char *root, size_t at,
-	const struct verify_options *o, struct error *e)
+static int open_earlier(struct report *r, struct subject *s, const char *named,
+	const struct subject *now, size_t at, const struct verify_options *o, struct error *e)
 {
 	struct findings own;
 	int status;
@@ -234,10 +253,12 @@ static int open_earlier(struct subject *s, const char *named, const char *root, 
 		if (status < 0)
 			fail_wrap(e, "--against %s", named);
 	} else {
-		status = subject_open(s, root, &o->limits, e);
+		status = subject_open(s, now->listing.root, &o->limits, e);
 		if (status == RP_OK)
-			status =
-				subject_read(s, &s->candidates.list.items[at], &o->limits, &own, e);
+			status = history_add(s, r, o, e);
+		if (status == RP_OK)
+			status = read_again(
+				s, now->candidates.list.items[at].path, &o->limits, &own, e);
 	}
 	findings_release(&own);
 	return status;
@@ -302,10 +323,10 @@ static int open_original(
 }
 
 /* An earlier one for which the time is not enough is done without. */
-static int open_in_time(struct judging *j, struct subject *s, bool *has, const char *named,
+static int open_in_time(struct report *r, struct judging *j, struct subject *s, bool *has,
 	size_t at, const struct verify_options *o, struct error *e)
 {
-	int status = open_earlier(s, named, j->now->listing.root, at, o, e);
+	int status = open_earlier(r, s, at == SIZE_MAX ? o->against : NULL, j->now, at, o, e);
 
 	*has = true;
 	if (status != RP_E_LIMIT || !deadline_passed(o->limits.deadline))
@@ -324,10 +345,10 @@ static int open_others(struct report *r, struct judging *j, const struct choice 
 	int status = run_open(&j->run, r, o->run, j->now, e);
 
 	if (status == RP_OK && (o->against || choice->previous != SIZE_MAX))
-		status = open_in_time(
-			j, &j->before, &j->has_before, o->against, choice->previous, o, e);
+		status = open_in_time(r, j, &j->before, &j->has_before,
+			o->against ? SIZE_MAX : choice->previous, o, e);
 	if (status == RP_OK && j->has_before && !o->against && choice->older != SIZE_MAX)
-		status = open_in_time(j, &j->older, &j->has_older, NULL, choice->older, o, e);
+		status = open_in_time(r, j, &j->older, &j->has_older, choice->older, o, e);
 	if (status == RP_OK && o->against && j->has_before && same_file(j->now, &j->before))
 		status = fail(e, RP_E_ARGUMENT, ERROR_NO_OFFSET,
 			"--against %s is the checkpoint itself", o->against);
@@ -341,50 +362,84 @@ static int open_others(struct report *r, struct judging *j, const struct choice 
 	return RP_OK;
 }
 
-static int judge_choice(struct report *r, struct subject *now, const struct choice *choice,
+/* Why there is no earlier checkpoint, where there is none. */
+static const char *no_earlier(const struct subject *now, const struct verify_options *o)
+{
+	if (o->history)
+		return now->candidates.root
+			       ? "neither the root nor its history holds an earlier checkpoint of this line"
+			       : "its history holds no earlier checkpoint";
+	return now->candidates.root ? "the root holds no earlier checkpoint of this line"
+				    : "no earlier checkpoint was given (--against)";
+}
+
+static int judge_choice(struct report *r, struct judging *j, const struct choice *choice,
 	const struct verify_options *o, struct error *e)
 {
-	struct judging j = {.now = now,
-		.before = SUBJECT_INIT,
-		.older = SUBJECT_INIT,
-		.original = SUBJECT_INIT,
-		.no_before = now->candidates.root
-				     ? "the root holds no earlier checkpoint of this line"
-				     : "no earlier checkpoint was given (--against)"};
+	struct subject *now = j->now;
 	int status = subject_read(
-		now, &now->candidates.list.items[choice->chosen], &o->limits, &r->findings, e);
+		now, &now->candidates.list.items[choice->chosen], &o->limits, &j->own, e);
 
+	findings_append(&r->findings, &j->own);
 	if (status < 0)
 		return judge_unreadable(r, now->chosen, o, e);
 	overview_input(r, &now->state, now->state.snapshot ? "snapshot" : "checkpoint");
-	status = open_others(r, &j, choice, o, e);
-	if (status == RP_OK && j.has_before)
-		overview_input(r, &j.before.state, "against");
+	j->no_before = no_earlier(now, o);
+	status = open_others(r, j, choice, o, e);
+	if (status == RP_OK && j->has_before) {
+		overview_input(r, &j->before.state, "against");
+		r->previous_from = j->before.state.snapshot
+					   ? report_text(r, "%s", j->before.state.snapshot)
+					   : NULL;
+	}
 	if (status == RP_OK && o->snapshot)
-		status = open_original(r, &j.original, o, e);
+		status = open_original(r, &j->original, o, e);
 	if (status == RP_OK)
-		status = judge(r, &j, o, e);
-	subject_close(&j.before);
-	subject_close(&j.older);
-	subject_close(&j.original);
-	run_release(&j.run);
+		status = judge(r, j, o, e);
 	return status;
+}
+
+/* A checkpoint whose files are damaged or not all there stands for nothing. */
+static bool worth_keeping(const struct report *r, const struct judging *j)
+{
+	return j->whole && r->exit != EXIT_STATUS_NOT_READY && r->exit != EXIT_STATUS_FAILED &&
+	       (r->exit != EXIT_STATUS_FINDINGS ||
+		       (r->word != VERDICT_UNSAFE && r->word != VERDICT_CORRUPT &&
+			       r->word != VERDICT_PARTIAL));
 }
 
 static int verify_in_time(
 	struct report *r, const char *path, const struct verify_options *o, struct error *e)
 {
 	struct subject now;
-	struct choice choice;
+	struct judging j = {.now = &now,
+		.before = SUBJECT_INIT,
+		.older = SUBJECT_INIT,
+		.original = SUBJECT_INIT};
+	struct choice choice = {.chosen = SIZE_MAX};
 	int status = subject_open(&now, path, &o->limits, e);
 
+	findings_init(&j.own);
+	if (status == RP_OK)
+		status = history_add(&now, r, o, e);
 	if (status == RP_OK)
 		status = choose_checkpoint(&choice, r, &now, o, e);
 	if (status == RP_OK && choice.chosen != SIZE_MAX)
-		status = judge_choice(r, &now, &choice, o, e);
-	subject_close(&now);
+		status = judge_choice(r, &j, &choice, o, e);
 	report_finish(r);
 	choice_judged(r);
+	if (status == RP_OK && choice.chosen != SIZE_MAX)
+		history_store(r, &now,
+			&(struct history_entry){.whole = worth_keeping(r, &j),
+				.own = &j.own,
+				.bytes = j.known ? &j.totals[0] : NULL},
+			o);
+	subject_close(&j.before);
+	subject_close(&j.older);
+	subject_close(&j.original);
+	run_release(&j.run);
+	findings_release(&j.own);
+	subject_close(&now);
 	return status;
 }
 

@@ -13,6 +13,8 @@ struct verify_options {
 	const char *against;         /* an earlier checkpoint, or NULL */
 	bool sha256;                 /* for a snapshot: SHA-256 beside XXH3 */
 	const char *snapshot;        /* of the original that it should be a copy of, or NULL */
+	const char *history;         /* the folder in which what is judged is kept, or NULL */
+	unsigned history_keep;       /* how many checkpoints of a line */
 	const char *run;             /* the run file, or NULL: the nearest one, if any */
 	int64_t step;                /* the checkpoint of a root to judge, or -1 */
 	bool quick;                  /* metadata only */

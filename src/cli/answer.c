@@ -182,6 +182,16 @@ void answer_complain(const char *path, const struct error *e)
 	strbuf_release(&b);
 }
 
+void answer_unkept(const struct report *r)
+{
+	struct error e = ERROR_INIT;
+
+	if (!r->unkept)
+		return;
+	fail(&e, RP_E_IO, ERROR_NO_OFFSET, "%s", r->unkept);
+	answer_complain(r->inputs.count ? r->inputs.items[0].path : NULL, &e);
+}
+
 int answer_status(const struct error *e)
 {
 	switch (e->status) {

@@ -34,6 +34,9 @@ int answer_report(const struct options *o, struct report *r);
  */
 int answer_error(const struct options *o, const char *path, const struct error *e);
 
+/* Say on stderr that a history could not be kept, where that is so: the answer stands. */
+void answer_unkept(const struct report *r);
+
 /* The exit status that an error comes to. */
 int answer_status(const struct error *e);
 

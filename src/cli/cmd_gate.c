@@ -161,6 +161,7 @@ static int judge(const struct options *o, const struct policy *p)
 	report_init(&r, o->command->name);
 	if (fill_report(&r, o, &verify, &e) < 0)
 		take_error(&r, o->operands[0], p, &e);
+	answer_unkept(&r);
 	int status = answer_gate(o, &r);
 	report_release(&r);
 	return status;

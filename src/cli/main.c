@@ -61,7 +61,7 @@
  *             policy, policies.def: what a gate asks for; verdict: one word, its evidence, an exit status
  * report/     answers: report (the data), render_text, render_json, render_gate, page, json_writer, explain
  * api/        the commands as functions that fill a report: verify, compare, show, init, runs (audit); subject,
- *             choose, conclude, overview, run
+ *             choose, contender, conclude, overview, run (the run file), history, take_snapshot
  * cli/        this folder
  *   main                          streams, signals, dispatch
  *   options, commands.def         the tables of options and commands, parsing, help

@@ -13,6 +13,7 @@
 #define SHOWN_MAX 200u /* bytes of an argument that a complaint shows */
 #define YEAR 31536000  /* a year */
 #define THREADS_MAX 1024
+#define KEEP_MAX 1000000
 #define HELP_COLUMN 28 /* where the summaries of options begin */
 
 #define PATH_HELP                                                                                                  \
@@ -44,12 +45,12 @@
 	"  env = /opt/train\n"                                                                                  \
 	"  with = accelerate=1.10.1 torch=2.6.0\n"
 
-#define LEDGER_HELP                                                                                   \
-	"ACTION is one of:\n"                                                                         \
-	"  show    attempts, sources, what ids mean, and what was left out while reading\n"           \
+#define LEDGER_HELP                                                                                      \
+	"ACTION is one of:\n"                                                                            \
+	"  show    attempts, sources, what ids mean, and what was left out while reading\n"              \
 	"  find    where a sample was consumed (--id, --key), what a step consumed (--step), how much\n" \
-	"          of a source was (--source); exits with 1 where there is nothing of it\n"           \
-	"  export  the log as text, to stdout or -o FILE\n"                                           \
+	"          of a source was (--source); exits with 1 where there is nothing of it\n"              \
+	"  export  the log as text, to stdout or -o FILE\n"                                              \
 	"  import  the log as one sealed file, -o FILE\n"
 
 const struct command commands[COMMAND_COUNT] = {
@@ -110,6 +111,18 @@ static bool take_unsigned(unsigned *out, const char *value, uint64_t max)
 static bool take_settle(struct options *o, const char *value)
 {
 	return take_unsigned(&o->verify.settle, value, YEAR);
+}
+
+static bool take_history(struct options *o, const char *value)
+{
+	o->verify.history = value;
+	return *value != '\0';
+}
+
+static bool take_history_keep(struct options *o, const char *value)
+{
+	return take_unsigned(&o->verify.history_keep, value, KEEP_MAX) &&
+	       o->verify.history_keep > 0;
 }
 
 static bool take_max_seconds(struct options *o, const char *value)
@@ -256,7 +269,8 @@ static bool take_max_memory(struct options *o, const char *value)
 	unsigned shift = suffix ? 10 * (unsigned)(suffix - suffixes + 1) : 0;
 	uint64_t bytes;
 
-	if (!text_parse_u64((struct slice){value, n - (suffix != NULL)}, UINT64_MAX >> shift, &bytes) ||
+	if (!text_parse_u64(
+		    (struct slice){value, n - (suffix != NULL)}, UINT64_MAX >> shift, &bytes) ||
 		bytes == 0)
 		return false;
 	o->verify.limits.memory = bytes << shift;
@@ -319,8 +333,8 @@ const struct option_row option_rows[] = {
 		"the snapshot (or checkpoint) that CKPT should be a copy of", take_snapshot,
 		"a path"},
 	{"step", 0, false, "N", OF_TAKING | OF(ledger),
-		"the step: which checkpoint of a root to judge, or whose samples to find", take_step,
-		"a step: 0, 1, 2, ..."},
+		"the step: which checkpoint of a root to judge, or whose samples to find",
+		take_step, "a step: 0, 1, 2, ..."},
 	{"run", 0, false, "FILE", OF_CHOOSING | OF(compare) | OF(show),
 		"what is known of the run; else the nearest reprise.run, if any", take_run,
 		"a file"},
@@ -329,13 +343,14 @@ const struct option_row option_rows[] = {
 	{"settle", 0, false, "SECONDS", OF_CHOOSING,
 		"unfinished and younger is \"not ready\", older is damaged (600)", take_settle,
 		"seconds, up to a year"},
-	{"id", 0, false, "ID", OF(ledger), "find where the sample ID was consumed", take_id, "an id"},
+	{"id", 0, false, "ID", OF(ledger), "find where the sample ID was consumed", take_id,
+		"an id"},
 	{"key", 0, false, "HEX", OF(ledger), "find a sample by its content key", take_key,
 		"16 hexadecimal digits"},
-	{"source", 0, false, "SOURCE", OF(ledger), "find how much of SOURCE was consumed", take_source,
-		"a source's name"},
-	{"before", 0, false, "N", OF(ledger), "steps listed before that of --step (100)", take_before,
-		"a number of steps"},
+	{"source", 0, false, "SOURCE", OF(ledger), "find how much of SOURCE was consumed",
+		take_source, "a source's name"},
+	{"before", 0, false, "N", OF(ledger), "steps listed before that of --step (100)",
+		take_before, "a number of steps"},
 	{"until", 0, false, "N", OF(ledger), "the last step that counts for --source", take_until,
 		"a step: 0, 1, 2, ..."},
 	{"as", 0, false, "FORM", OF(ledger), "export as jsonl (default) or csv", take_as,
@@ -345,6 +360,11 @@ const struct option_row option_rows[] = {
 	{"digest", 0, false, "DIGEST", OF(snapshot),
 		"xxh3 (default), against accidents, or sha256 too, against attackers", take_digest,
 		"xxh3 or sha256"},
+	{"history", 0, false, "DIR", OF_CHOOSING,
+		"keep what is judged in DIR, and find earlier checkpoints there", take_history,
+		"a folder"},
+	{"history-keep", 0, false, "N", OF_CHOOSING, "how many checkpoints a history keeps (20)",
+		take_history_keep, "a number from 1 to 1000000"},
 	{"max-seconds", 0, false, "SECONDS", OF_CHOOSING,
 		"begin nothing more after so long; the rest is \"not checked\"", take_max_seconds,
 		"seconds, up to a year"},
@@ -679,7 +699,8 @@ bool options_parse(
 	bool ok = true;
 	int c;
 
-	*o = (struct options){.operands = operands, .verify = verify_defaults(),
+	*o = (struct options){.operands = operands,
+		.verify = verify_defaults(),
 		.log = {.before = 100, .until = INT64_MAX}};
 	o->verify.env_default = active_environment();
 	o->verify.with = o->with;

@@ -140,6 +140,45 @@ struct finding *finding_add(struct findings *sink, enum finding_code code, const
 	return f;
 }
 
+static const char *copy_text(struct findings *sink, const char *text)
+{
+	return text ? findings_text(sink, "%s", text) : NULL;
+}
+
+static struct quantity copy_quantity(struct findings *sink, struct quantity q)
+{
+	if (q.kind == QUANTITY_TEXT)
+		q.text = copy_text(sink, q.text);
+	return q;
+}
+
+void findings_append(struct findings *sink, const struct findings *from)
+{
+	size_t listed[FINDING_COUNT] = {0};
+
+	for (size_t i = 0; i < from->list.count; i++) {
+		const struct finding *f = &from->list.items[i];
+		struct finding *copy = finding_add(sink, f->code, "%s", f->message);
+		const char *message = copy->message;
+		*copy = *f;
+		copy->message = message;
+		copy->place.file = copy_text(sink, f->place.file);
+		copy->place.path = copy_text(sink, f->place.path);
+		copy->place.ranks = copy_text(sink, f->place.ranks);
+		copy->observed = copy_quantity(sink, f->observed);
+		copy->expected = copy_quantity(sink, f->expected);
+		copy->unit = copy_text(sink, f->unit);
+		copy->cause = copy_text(sink, f->cause);
+		copy->meaning = copy_text(sink, f->meaning);
+		copy->remedy = copy_text(sink, f->remedy);
+		copy->accepted = copy_text(sink, f->accepted);
+		listed[f->code]++;
+	}
+	for (int code = 0; code < FINDING_COUNT; code++)
+		sink->of_code[code] += from->of_code[code] - listed[code];
+	sink->lost += from->lost;
+}
+
 const char *findings_text(struct findings *sink, const char *format, ...)
 {
 	va_list args;

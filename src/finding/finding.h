@@ -163,6 +163,9 @@ struct finding *finding_add(struct findings *sink, enum finding_code code, const
 void finding_place(struct findings *sink, struct finding *f, const char *file, struct slice part,
 	uint64_t offset);
 
+/* Add copies of all that another sink holds; what that one only counted is counted. */
+void findings_append(struct findings *sink, const struct findings *from);
+
 /* A formatted text that lives as long as the sink; "" when memory ran out (counted as lost). */
 const char *findings_text(struct findings *sink, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));

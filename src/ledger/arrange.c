@@ -200,7 +200,9 @@ static void sum_step(struct ledger *l, size_t row, const uint32_t *map)
 	const struct building_step *b = &l->build->steps.items[row];
 
 	s->attempt = map[s->attempt];
-	if (b->weight > 0)
+	if (b->with_own > 0)
+		s->loss = (float)(b->own / (double)b->with_own);
+	else if (b->weight > 0)
 		s->loss = (float)(b->loss / b->weight);
 	for (uint32_t i = 0; i < s->shares; i++)
 		s->tokens += l->shares.items[s->first_share + i].tokens;
@@ -229,8 +231,9 @@ static bool same_geometry(const void *of, uint32_t row, const void *key)
 	const struct ledger *l = of;
 	const struct ledger_geometry *a = &l->geometries.items[row], *b = key;
 
-	return a->parts == b->parts && memcmp(l->parts.items + a->first, l->parts.items + b->first,
-					       a->parts * sizeof *l->parts.items) == 0;
+	return a->parts == b->parts &&
+	       (a->parts == 0 || memcmp(&l->parts.items[a->first], &l->parts.items[b->first],
+					 a->parts * sizeof *l->parts.items) == 0);
 }
 
 /* The parts of the pieces at hand, behind all others; `*g` is their geometry. */
@@ -268,8 +271,9 @@ static bool intern_geometry(
 
 	if (!add_parts(l, w, &g))
 		return false;
-	uint64_t hash = XXH3_64bits(l->parts.items ? l->parts.items + g.first : (const void *)"",
-		g.parts * sizeof *l->parts.items);
+	uint64_t hash = g.parts ? XXH3_64bits(&l->parts.items[g.first],
+						g.parts * sizeof *l->parts.items)
+					: 0;
 	*index = lookup_find(known, hash, same_geometry, l, &g);
 	if (*index != LOOKUP_NONE) {
 		l->parts.count = g.first;
@@ -385,11 +389,15 @@ static int chain_steps(struct ledger *l, struct error *e)
 		struct ledger_step *s = &l->steps.items[i];
 		const struct ledger_geometry *g = &l->geometries.items[s->geometry];
 		uint64_t row = s->row;
+		const struct ledger_part *before = NULL;
 		s->chain = 0;
 		for (uint32_t k = 0; k < g->parts && status == RP_OK; k++) {
 			const struct ledger_part *p = &l->parts.items[g->first + k];
-			if (k == 0 || p[-1].dp != p->dp || p[-1].micro != p->micro)
+			if (p->n == 0)
+				continue;
+			if (!before || before->dp != p->dp || before->micro != p->micro)
 				s->chain = build_chain_part(s->chain, p->dp, p->micro);
+			before = p;
 			status = chain_rows(l, buffer, row, p->n, &s->chain, e);
 			row += p->n;
 		}

@@ -14,7 +14,9 @@
 
 /* A step's sums, beside its row in ledger.steps. */
 struct building_step {
-	double loss, weight;   /* weight: samples whose lines said a loss */
+	double loss, weight;   /* of lines that said one; weight: their samples */
+	double own;            /* losses of samples that have one of their own: these count then */
+	uint64_t with_own;     /* how many have */
 	uint32_t newest_share; /* in a chain through next_share; LEDGER_NONE: none */
 	uint32_t counts;       /* names that there were when its counts were laid out */
 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "ledger/ledger.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +27,18 @@ static int no_room(struct error *e, const char *what)
 		"too many %s for the memory allowed (limit memory)", what);
 }
 
+static const struct ledger_dataset unknown_dataset = {
+	.name = "", .fingerprint = "", .unit = "", .order = "", .repeat = 1};
+
+static int dataset_zero(struct ledger *l, struct error *e)
+{
+	struct ledger_dataset *d = array_push(&l->datasets, SPACES_MAX);
+	if (!d)
+		return no_memory(e);
+	*d = unknown_dataset;
+	return RP_OK;
+}
+
 /* Life ----------------------------------------------------------------------------------------- */
 
 int ledger_init(struct ledger *l, const char *path, const struct ledger_options *o, struct error *e)
@@ -42,7 +55,10 @@ int ledger_init(struct ledger *l, const char *path, const struct ledger_options 
 	strands_init(&b->strands, o->limits->memory);
 	b->memory = o->memory;
 	b->shares_at_hand = b->chain_step = LEDGER_NONE;
-	return RP_OK;
+	if (dataset_zero(l, e) == RP_OK)
+		return RP_OK;
+	ledger_release(l);
+	return e->status;
 }
 
 void build_free(struct ledger_build *b)
@@ -299,25 +315,9 @@ static bool same_dataset(const struct ledger_dataset *a, const struct ledger_dat
 	       strcmp(a->unit, b->unit) == 0 && strcmp(a->order, b->order) == 0;
 }
 
-static const struct ledger_dataset unknown_dataset = {
-	.name = "", .fingerprint = "", .unit = "", .order = "", .repeat = 1};
-
-static int dataset_zero(struct ledger *l, struct error *e)
-{
-	if (l->datasets.count > 0)
-		return RP_OK;
-	struct ledger_dataset *d = array_push(&l->datasets, SPACES_MAX);
-	if (!d)
-		return no_memory(e);
-	*d = unknown_dataset;
-	return RP_OK;
-}
-
 int ledger_dataset_said(
 	struct ledger *l, const struct ledger_dataset *said, uint32_t *index, struct error *e)
 {
-	if (dataset_zero(l, e) < 0)
-		return e->status;
 	struct ledger_dataset *first = l->datasets.items;
 	*index = 0;
 	if (same_dataset(said, &unknown_dataset) && said->size == 0)
@@ -498,6 +498,11 @@ int ledger_irregular(struct ledger *l, uint32_t attempt, int64_t step, struct er
 	return RP_OK;
 }
 
+static double finite_sum(double a, double b)
+{
+	return fmin(fmax(a + b, -DBL_MAX), DBL_MAX);
+}
+
 /* The names may have become more since the step's first line: its counts then move to the end. */
 static int add_counts(struct ledger *l, uint32_t row, const double *counts, struct error *e)
 {
@@ -517,7 +522,8 @@ static int add_counts(struct ledger *l, uint32_t row, const double *counts, stru
 		b->counts = (uint32_t)names;
 	}
 	for (size_t i = 0; i < names; i++)
-		l->counts.items[s->first_count + i] += counts[i];
+		l->counts.items[s->first_count + i] =
+			finite_sum(l->counts.items[s->first_count + i], counts[i]);
 	return RP_OK;
 }
 
@@ -646,8 +652,8 @@ static void add_loss(struct ledger *l, uint32_t row, const struct ledger_line *l
 	for (size_t i = 0; i < line->n; i++) {
 		if (isnan(line->losses[i]))
 			continue;
-		b->loss += (double)line->losses[i];
-		b->weight++;
+		b->own += (double)line->losses[i];
+		b->with_own++;
 	}
 }
 
@@ -834,8 +840,6 @@ int ledger_add_line(struct ledger *l, const struct ledger_line *line, struct err
 	struct ledger_build *b = l->build;
 	uint32_t row;
 
-	if (dataset_zero(l, e) < 0)
-		return e->status;
 	struct track *t = strands_track(&b->strands, line->attempt, line->dp, line->micro);
 	if (!t)
 		return no_room(e, "ranks");
@@ -851,8 +855,9 @@ int ledger_add_line(struct ledger *l, const struct ledger_line *line, struct err
 		if (strands_add(&b->strands, t, line->worker, line->step, store_rows(l->store),
 			    (uint32_t)line->n, e) < 0)
 			return e->status;
-		chain_part(l, row, line);
 	}
+	if (line->n > 0)
+		chain_part(l, row, line);
 	s->n += (uint32_t)line->n;
 	if (add_facts(l, row, line, e) < 0)
 		return e->status;

@@ -4,12 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BLOCK ((size_t)1 << 20) /* bytes of one read */
+#define BLOCK_MAX ((size_t)1 << 20) /* bytes of one read */
 
 void lines_init(struct lines *l, const struct source *source, uint64_t max)
 {
-	*l = (struct lines){
-		.source = source, .max = max < SIZE_MAX / 2 ? (size_t)max : SIZE_MAX / 2};
+	*l = (struct lines){.source = source,
+		.max = max < SIZE_MAX / 2 ? (size_t)max : SIZE_MAX / 2,
+		.block = source->size < BLOCK_MAX ? (size_t)source->size + 1 : BLOCK_MAX};
 }
 
 void lines_release(struct lines *l)
@@ -21,7 +22,7 @@ void lines_release(struct lines *l)
 /* Have room for another block behind what is in hand. */
 static bool make_room(struct lines *l)
 {
-	if (l->capacity - l->end >= BLOCK)
+	if (l->capacity - l->end >= l->block)
 		return true;
 	if (l->begin > 0) {
 		memmove(l->buffer, l->buffer + l->begin, l->end - l->begin);
@@ -30,13 +31,12 @@ static bool make_room(struct lines *l)
 		l->searched -= l->begin;
 		l->begin = 0;
 	}
-	if (l->capacity - l->end >= BLOCK)
+	if (l->capacity - l->end >= l->block)
 		return true;
-	size_t capacity = l->capacity ? l->capacity * 2 : 2 * BLOCK;
+	size_t capacity = l->capacity ? l->capacity * 2 : 2 * l->block;
 	char *grown = realloc(l->buffer, capacity + LINES_PADDING);
 	if (!grown)
 		return false;
-	memset(grown + l->end, 0, capacity + LINES_PADDING - l->end);
 	l->buffer = grown;
 	l->capacity = capacity;
 	return true;
@@ -48,9 +48,10 @@ static int read_block(struct lines *l, size_t *got, struct error *e)
 	if (!make_room(l))
 		return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for a line of %zu bytes",
 			l->end - l->begin);
-	if (source_read_some(l->source, l->at + l->end, l->buffer + l->end, BLOCK, got, e) < 0)
+	if (source_read_some(l->source, l->at + l->end, l->buffer + l->end, l->block, got, e) < 0)
 		return e->status;
 	l->end += *got;
+	memset(l->buffer + l->end, 0, LINES_PADDING);
 	return RP_OK;
 }
 

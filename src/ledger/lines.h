@@ -31,7 +31,7 @@ struct lines {
 	size_t begin, end; /* bytes in hand */
 	size_t searched;   /* up to here there is no line end */
 	uint64_t at;       /* where buffer[0] is in the file */
-	size_t max;
+	size_t max, block; /* longest line; bytes of one read */
 	/* The line at hand. */
 	uint64_t number;  /* from 1 */
 	uint64_t further; /* lines that were joined to it */

@@ -143,6 +143,7 @@ int reading_attempt(struct reading *r, const struct ledger_attempt *said, struct
 		return e->status;
 	known = r->attempts.count == before;
 	struct read_attempt *a = &r->attempts.items[r->current];
+	r->number = said->number;
 	r->said = *said;
 	r->said.line = r->line;
 	a->pending = true;
@@ -159,12 +160,20 @@ int reading_attempt(struct reading *r, const struct ledger_attempt *said, struct
 	return settle(r, again, e);
 }
 
+/* A line of another attempt: nothing more will come of one that waits for its first step here. */
+static int leave_pending(struct reading *r, int64_t number, struct error *e)
+{
+	if (r->current == LEDGER_NONE || r->attempts.items[r->current].number == number ||
+		!r->attempts.items[r->current].pending)
+		return RP_OK;
+	return settle_empty(r, e);
+}
+
 int reading_current(struct reading *r, int64_t number, uint32_t *index, struct error *e)
 {
-	if (number == LEDGER_UNNUMBERED && r->current != LEDGER_NONE)
-		number = r->attempts.items[r->current].number;
-	if (r->current != LEDGER_NONE && r->attempts.items[r->current].number != number &&
-		r->attempts.items[r->current].pending && settle_empty(r, e) < 0)
+	if (number == LEDGER_UNNUMBERED)
+		number = r->number;
+	if (leave_pending(r, number, e) < 0)
 		return e->status;
 	if (select_number(r, number, e) < 0 || settle_empty(r, e) < 0)
 		return e->status;
@@ -250,12 +259,9 @@ static int find_restart(struct reading *r, const struct ledger_line *line, struc
 
 static int place_line(struct reading *r, int64_t number, struct ledger_line *line, struct error *e)
 {
-	uint32_t index;
-
-	if (number == LEDGER_UNNUMBERED && r->current != LEDGER_NONE)
-		number = r->attempts.items[r->current].number;
-	if (r->current != LEDGER_NONE && r->attempts.items[r->current].number != number &&
-		reading_current(r, LEDGER_UNNUMBERED, &index, e) < 0)
+	if (number == LEDGER_UNNUMBERED)
+		number = r->number;
+	if (leave_pending(r, number, e) < 0)
 		return e->status;
 	if (select_number(r, number, e) < 0)
 		return e->status;
@@ -296,7 +302,8 @@ struct log_file {
 	const char *path;  /* to open */
 	const char *shown; /* in the report */
 	const struct reader *reader;
-	bool named; /* on the command line */
+	bool named;         /* on the command line */
+	struct slice bytes; /* in memory, where there is no path */
 };
 
 struct opening {
@@ -378,10 +385,15 @@ static int with_file(struct opening *o, struct log_file *f, file_fn visit, struc
 		.file = f->shown,
 		.path = f->path,
 		.head = o->head,
+		.number = LEDGER_UNNUMBERED,
 		.current = LEDGER_NONE,
 		.rank = LEDGER_NONE};
 
-	int status = source_open(&source, AT_FDCWD, f->path, &why);
+	if (f->path)
+		source_open(&source, AT_FDCWD, f->path, &why);
+	else
+		source_from_memory(&source, f->bytes.p, f->bytes.n, f->shown);
+	int status = why.status;
 	if (status == RP_OK) {
 		status = source_read_some(&source, 0, o->head, LEDGER_HEAD, &r.head_n, &why);
 		if (status == RP_OK)
@@ -399,6 +411,8 @@ static int with_file(struct opening *o, struct log_file *f, file_fn visit, struc
 static int look_at(struct opening *o, struct log_file *f, struct reading *r, struct error *e)
 {
 	f->reader = recognise(r->head, r->head_n, f->named);
+	if (f->reader && f->reader->opens_path && !f->path)
+		f->reader = NULL;
 	/* Of one file alone, the header is read with it. */
 	if (f->reader)
 		return f->reader->read_header && o->files.count > 1 ? f->reader->read_header(r, e)
@@ -465,37 +479,73 @@ static int read_files(struct opening *o, struct error *e)
 		o->files.count, o->files.count == 1 ? "" : "s");
 }
 
-int ledger_open(struct ledger *l, const char *const *paths, size_t n,
+static int open_listed(struct opening *o, struct error *e)
+{
+	struct ledger *l = o->ledger;
+
+	if (read_files(o, e) < 0 || ledger_finish(l, e) < 0)
+		return e->status;
+	l->notes_read = l->notes.count;
+	l->noted_read = l->noted;
+	ledger_doubts(l);
+	return RP_OK;
+}
+
+static struct opening *begin(struct ledger *l, const char *path, size_t paths,
 	const struct ledger_options *options, struct error *e)
 {
 	struct opening *o = calloc(1, sizeof *o);
-	int status = RP_OK;
 
 	*l = (struct ledger){0};
-	if (!o)
-		return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for the sample log");
+	if (!o) {
+		fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for the sample log");
+		return NULL;
+	}
 	o->ledger = l;
-	o->paths = n;
+	o->paths = paths;
 	arena_init(&o->arena, options->limits->memory);
-	if (ledger_init(l, n ? paths[0] : "", options, e) < 0) {
-		free(o);
-		return e->status;
-	}
-	for (size_t i = 0; i < n && status == RP_OK; i++)
-		status = list_path(o, paths[i], e);
-	if (status == RP_OK)
-		status = read_files(o, e);
-	if (status == RP_OK)
-		status = ledger_finish(l, e);
-	if (status == RP_OK) {
-		l->notes_read = l->notes.count;
-		l->noted_read = l->noted;
-		ledger_doubts(l);
-	}
+	if (ledger_init(l, path, options, e) == RP_OK)
+		return o;
+	free(o);
+	return NULL;
+}
+
+static int end(struct opening *o, int status)
+{
+	if (status < 0)
+		ledger_release(o->ledger);
 	array_release(&o->files);
 	arena_release(&o->arena);
 	free(o);
-	if (status < 0)
-		ledger_release(l);
 	return status;
+}
+
+int ledger_open(struct ledger *l, const char *const *paths, size_t n,
+	const struct ledger_options *options, struct error *e)
+{
+	struct opening *o = begin(l, n ? paths[0] : "", n, options, e);
+	int status = o ? RP_OK : e->status;
+
+	for (size_t i = 0; i < n && status == RP_OK; i++)
+		status = list_path(o, paths[i], e);
+	if (status == RP_OK)
+		status = open_listed(o, e);
+	return o ? end(o, status) : status;
+}
+
+int ledger_open_memory(struct ledger *l, const struct slice *texts, size_t n,
+	const struct ledger_options *options, struct error *e)
+{
+	struct opening *o = begin(l, "", n, options, e);
+	int status = o ? RP_OK : e->status;
+
+	for (size_t i = 0; i < n && status == RP_OK; i++) {
+		const char *shown = arena_printf(&o->arena, "%zu", i + 1);
+		status = add_file(o, NULL, shown ? shown : "", true, e);
+		if (status == RP_OK)
+			o->files.items[i].bytes = texts[i];
+	}
+	if (status == RP_OK)
+		status = open_listed(o, e);
+	return o ? end(o, status) : status;
 }

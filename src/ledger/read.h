@@ -24,6 +24,10 @@
 int ledger_open(struct ledger *l, const char *const *paths, size_t n,
 	const struct ledger_options *o, struct error *e);
 
+/* The same from texts in memory (JSON lines, CSV), as files called "1", "2", … */
+int ledger_open_memory(struct ledger *l, const struct slice *texts, size_t n,
+	const struct ledger_options *o, struct error *e);
+
 /* The name of the format that a file's first bytes are in, or NULL: "jsonl", "csv", "journal",
  * "sealed". */
 const char *ledger_recognise(const void *head, size_t n);
@@ -48,6 +52,7 @@ struct reading {
 	uint32_t dataset;
 	ARRAY(struct read_attempt) attempts;
 	struct lookup by_number;
+	int64_t number;             /* of the last attempt line: lines that say none belong to it */
 	uint32_t current;           /* in attempts, or LEDGER_NONE */
 	struct ledger_attempt said; /* of the pending one */
 	uint32_t rank;              /* of lines that do not say `dp`; LEDGER_NONE: not known yet */
@@ -56,6 +61,7 @@ struct reading {
 /* A format: one per file read_<name>.c, listed in readers.def. */
 struct reader {
 	const char *name;
+	bool opens_path; /* it opens the file itself, so that there must be one */
 	/* Whether these are the first bytes of such a file; stricter for what was found in a
 	 * folder. */
 	bool (*probe)(const char *head, size_t n, bool named);

@@ -300,11 +300,12 @@ static int compare_places(const struct row_place *a, const struct row_place *b)
 		return a->dp < b->dp ? -1 : 1;
 	if (a->micro != b->micro)
 		return a->micro < b->micro ? -1 : 1;
-	if (a->worker != b->worker)
-		return a->worker < b->worker ? -1 : 1;
-	if (a->epoch != b->epoch)
-		return a->epoch < b->epoch ? -1 : 1;
-	return (a->kind > b->kind) - (a->kind < b->kind);
+	return (a->worker > b->worker) - (a->worker < b->worker);
+}
+
+static bool same_line(const struct row_place *a, const struct row_place *b)
+{
+	return compare_places(a, b) == 0 && a->epoch == b->epoch && a->kind == b->kind;
 }
 
 /* Rows of one place keep their order: merging is stable. */
@@ -385,7 +386,7 @@ static int flush_step(struct csv *c, struct error *e)
 
 	for (size_t i = 0, end; i < c->rows.count && status == RP_OK; i = end) {
 		for (end = i + 1; end < c->rows.count; end++)
-			if (compare_places(&c->rows.items[i].place, &c->rows.items[end].place))
+			if (!same_line(&c->rows.items[i].place, &c->rows.items[end].place))
 				break;
 		c->r->line = c->rows.items[i].line;
 		status = add_rows(c, &c->rows.items[i], end - i, e);

@@ -887,4 +887,4 @@ static bool probe(const char *head, size_t n, bool named)
 }
 
 const struct reader reader_journal = {
-	.name = "journal", .probe = probe, .read_together = journal_read};
+	.name = "journal", .opens_path = true, .probe = probe, .read_together = journal_read};

@@ -258,6 +258,16 @@ static bool take_change_whole(
 	return true;
 }
 
+static bool finite_number(struct val v, double *out)
+{
+	double d;
+
+	if (!val_to_double(v, &d) || !isfinite(d))
+		return false;
+	*out = d;
+	return true;
+}
+
 static bool take_change_real(
 	struct said *s, struct val intent, const char *key, double *from, double *to)
 {
@@ -265,7 +275,7 @@ static bool take_change_real(
 
 	if (!take_change(s, intent, key, &a, &b))
 		return false;
-	if ((is_said(a) && !val_to_double(a, from)) || (is_said(b) && !val_to_double(b, to)))
+	if ((is_said(a) && !finite_number(a, from)) || (is_said(b) && !finite_number(b, to)))
 		odd(s, key, "an intent with a value that is no number");
 	return true;
 }
@@ -503,6 +513,10 @@ static int take_end(struct said *s)
 	int64_t step = LEDGER_NO_STEP;
 
 	get_text(s, s->v, "end", &end);
+	if (end[0] == '\0') {
+		reading_lost(s->r, "end does not say how");
+		return RP_OK;
+	}
 	get_whole(s, s->v, "step", 0, &step);
 	if (current(s, &index) < 0)
 		return s->e->status;

@@ -728,5 +728,8 @@ static bool probe(const char *head, size_t n, bool named)
 	       slice_starts((struct slice){head, n}, SLICE("reprise ledger\n"));
 }
 
-const struct reader reader_sealed = {
-	.name = "sealed", .probe = probe, .read_header = read_header, .read = read_sealed};
+const struct reader reader_sealed = {.name = "sealed",
+	.opens_path = true,
+	.probe = probe,
+	.read_header = read_header,
+	.read = read_sealed};

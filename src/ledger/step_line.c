@@ -9,6 +9,8 @@
 #include "ledger/read.h"
 #include "ledger/scan.h"
 
+#define SOURCE_NAME_MAX 4096u
+
 /* Where scanning is, and what it fills. */
 struct scan {
 	struct step_line *s;
@@ -229,6 +231,8 @@ int step_line_source(
 
 static bool source_named(struct scan *c, struct slice name, uint32_t *index)
 {
+	if (name.n > SOURCE_NAME_MAX || memchr(name.p, '\0', name.n))
+		return bad(c, c->begin, "a source's name that is too long, or has a NUL") != NULL;
 	if (!c->failed && step_line_source(c->s, name, c->l, index, c->e) < 0)
 		c->failed = true;
 	return !c->failed;
@@ -374,6 +378,8 @@ static const char *take_counts(struct scan *c, const char *p)
 		p = scan_string(p, &raw, &escaped);
 		if (!p)
 			return bad(c, at, "a name in counts is no string");
+		if (raw.n > SOURCE_NAME_MAX)
+			return bad(c, at, "a name in counts that is too long");
 		if (ledger_count_named(c->l, plain_text(c, raw, escaped), &index, c->e) < 0)
 			c->failed = true;
 		p = scan_space(p);

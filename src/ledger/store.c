@@ -25,7 +25,8 @@ struct chunk {
 	uint64_t base;  /* the smallest value */
 	uint64_t at;    /* offset in the file, where on_disk */
 	void *memory;   /* NULL: on disk, or of width 0 */
-	uint32_t moved; /* rows that store_move() has taken */
+	uint16_t rows;  /* STORE_CHUNK, but for the last one */
+	uint16_t moved; /* rows that store_move() has taken */
 	uint8_t width;  /* bytes of a packed value: 0, 1, 2, 4 or 8 */
 	bool on_disk;
 };
@@ -104,7 +105,7 @@ struct store *store_new(struct store_budget *budget, const char *path)
 
 static size_t packed_bytes(const struct chunk *c)
 {
-	return (size_t)c->width * STORE_CHUNK;
+	return (size_t)c->width * c->rows;
 }
 
 /* Give back the memory of a chunk, which may be a cached one of the file. */
@@ -282,11 +283,11 @@ static uint8_t width_of(uint64_t range)
 #define PACK(type)                                                                                 \
 	do {                                                                                       \
 		type *p = out;                                                                     \
-		for (size_t i = 0; i < STORE_CHUNK; i++)                                           \
+		for (size_t i = 0; i < n; i++)                                                     \
 			p[i] = (type)(v[i] - base);                                                \
 	} while (0)
 
-static void pack(const uint64_t *v, uint64_t base, uint8_t width, void *out)
+static void pack(const uint64_t *v, size_t n, uint64_t base, uint8_t width, void *out)
 {
 	switch (width) {
 	case 1:
@@ -392,7 +393,8 @@ static int seal(struct store *s, struct column *column, struct error *e)
 
 	if (!c)
 		return no_memory(e);
-	for (size_t i = 1; i < STORE_CHUNK; i++) {
+	c->rows = (uint16_t)s->staged;
+	for (size_t i = 1; i < s->staged; i++) {
 		least = v[i] < least ? v[i] : least;
 		most = v[i] > most ? v[i] : most;
 	}
@@ -402,13 +404,13 @@ static int seal(struct store *s, struct column *column, struct error *e)
 		return RP_OK;
 	size_t bytes = packed_bytes(c);
 	if (s->budget->used + bytes <= s->budget->limit && (c->memory = malloc(bytes))) {
-		pack(v, least, c->width, c->memory);
+		pack(v, c->rows, least, c->width, c->memory);
 		s->memory += bytes;
 		s->budget->used += bytes;
 		return RP_OK;
 	}
 	c->on_disk = true;
-	pack(v, least, c->width, packed);
+	pack(v, c->rows, least, c->width, packed);
 	return spill(s, packed, bytes, &c->at, e);
 }
 
@@ -430,14 +432,8 @@ int store_advance(struct store *s, size_t n, struct error *e)
 
 int store_end(struct store *s, struct error *e)
 {
-	if (s->staged > 0) {
-		/* The rest of the last chunk repeats its last value, so that it packs well. */
-		for (size_t i = 0; i < STORE_COLUMNS; i++)
-			for (size_t k = s->staged; s->columns[i].staged && k < STORE_CHUNK; k++)
-				s->columns[i].staged[k] = s->columns[i].staged[s->staged - 1];
-		if (seal_all(s, e) < 0)
-			return e->status;
-	}
+	if (s->staged > 0 && seal_all(s, e) < 0)
+		return e->status;
 	return s->spill.n > 0 ? flush_spill(s, e) : RP_OK;
 }
 
@@ -552,8 +548,8 @@ static int move_rows(
 		if (load(from, i, c, e) < 0)
 			return e->status;
 		unpack64(c->memory, c->width, c->base, at, n, store_at(to, i));
-		c->moved += (uint32_t)n;
-		if (c->moved >= rows)
+		c->moved = (uint16_t)(c->moved + n);
+		if (c->moved == rows)
 			drop_memory(from, c);
 	}
 	return store_advance(to, n, e);

@@ -15,8 +15,7 @@
 #define POINTER_BYTES 4096u
 #define CANDIDATES_MAX 1000000u
 #define HEAD_BYTES 64u
-#define HISTORY ".reprise" /* the folder of snapshots beside the checkpoints of a line */
-#define SURE_BITS 10u      /* a framework's own file names, not just an extension */
+#define SURE_BITS 10u /* a framework's own file names, not just an extension */
 
 /* Words in front of a number, the nearest first. Words that are not listed leave the number
  * unnamed. */
@@ -754,7 +753,7 @@ static bool name_paths(struct candidates *c, const struct listing *l)
 			k->path = arena_printf(&c->arena, "%s%s%s", l->root, slash,
 				l->files.items[k->files[0]].path);
 			/* A history is of the line beside which it lies. */
-			bool history = k->snapshot && strcmp(dir->name, HISTORY) == 0;
+			bool history = k->snapshot && strcmp(dir->name, HISTORY_FOLDER) == 0;
 			k->folder = history ? l->dirs.items[dir->parent].path : dir->path;
 		}
 		if (!k->path || !k->holder)
@@ -905,4 +904,49 @@ int candidates_find(struct candidates *c, const struct listing *l, struct error 
 			l->files.count, l->dirs.count);
 	qsort(c->list.items, c->list.count, sizeof *c->list.items, compare_candidates);
 	return RP_OK;
+}
+
+/* The candidate of a root whose one file this is, by inode; NULL where there is none. */
+static struct candidate *same_snapshot(
+	struct candidates *c, const struct listing *l, const struct listed *file)
+{
+	for (size_t i = 0; i < c->list.count; i++) {
+		struct candidate *k = &c->list.items[i];
+		const struct listed *own =
+			k->snapshot && !k->kept ? &l->files.items[k->files[0]] : NULL;
+		if (own && own->inode == file->inode && own->size == file->size &&
+			own->mtime_ns == file->mtime_ns)
+			return k;
+	}
+	return NULL;
+}
+
+bool candidates_add_kept(struct candidates *c, const struct listing *l, const struct listing *kept)
+{
+	const char *slash = slice_ends(slice_of(kept->root), SLICE("/")) ? "" : "/";
+
+	for (uint32_t i = 0; i < kept->files.count; i++) {
+		const struct listed *file = &kept->files.items[i];
+		if (!slice_ends(slice_of(file->name), SLICE(SNAPSHOT_EXTENSION)) ||
+			!is_snapshot(kept, file))
+			continue;
+		struct candidate *k = same_snapshot(c, l, file);
+		const char *folder = kept->dirs.items[file->dir].path;
+		if (k) {
+			k->folder = folder;
+			continue;
+		}
+		bool checkpoints = c->checkpoints;
+		k = add(c, kept, file->name, file->dir, &i, 1);
+		if (!k)
+			return false;
+		c->checkpoints = checkpoints;
+		k->snapshot = k->kept = true;
+		k->path = arena_printf(&c->arena, "%s%s%s", kept->root, slash, file->path);
+		k->holder = kept->root;
+		k->folder = folder;
+		if (!k->path)
+			return false;
+	}
+	return true;
 }

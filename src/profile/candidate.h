@@ -7,6 +7,8 @@
 #ifndef PROFILE_CANDIDATE_H
 #define PROFILE_CANDIDATE_H
 
+#define HISTORY_FOLDER ".reprise" /* the folder of snapshots beside the checkpoints of a line */
+
 #include "state/listing.h"
 
 struct profile;
@@ -29,6 +31,7 @@ struct candidate {
 	int64_t mtime_ns; /* newest of its files */
 	uint64_t bytes;
 	uint32_t ranks; /* folders of ranks in which its files lie, "rank0/step_5.pt"; or 0 */
+	bool kept;      /* its file lies in a listing of its own: that of a history */
 	bool snapshot;  /* the file is a snapshot of a checkpoint that need not be there any more */
 	bool leftover;  /* its own name says that a save did not finish: "tmp-checkpoint-40" */
 };
@@ -50,6 +53,13 @@ struct candidates {
  * seen. */
 int candidates_find(struct candidates *c, const struct listing *l, struct error *e);
 void candidates_release(struct candidates *c);
+
+/*
+ * Add the snapshots of a history, which is listed apart. Folders in it stand for the folders below
+ * the root in which the checkpoints lie. One that was found already, since the history lies below
+ * the root, is told by its inode and not added again. False when memory ran out.
+ */
+bool candidates_add_kept(struct candidates *c, const struct listing *l, const struct listing *kept);
 
 /* The path of a member file relative to its checkpoint. */
 const char *candidate_member(const struct candidate *c, const struct listed *file);

@@ -70,6 +70,8 @@ static void add_notes(struct strbuf *b, const struct report *r)
 
 	if (r->world > 1)
 		strbuf_printf(b, "%u/%u ranks", r->ranks, r->world);
+	if (r->previous_from)
+		strbuf_printf(b, "%sthe earlier one as %s", b->n ? ", " : "", r->previous_from);
 	if (run && run->path)
 		strbuf_printf(b, "%srun file %s", b->n ? ", " : "", run->path);
 	add_codes(b, r, "warnings ", false);

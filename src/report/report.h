@@ -61,7 +61,9 @@ struct report {
 		failing; /* from this severity on findings fail; SEVERITY_OK: the default, ERROR */
 	const char
 		*instead;   /* of a root: what to resume from in place of the judged one; or NULL */
-	const char *policy; /* of a gate, by name; or NULL */
+	const char *unkept; /* why a history could not be kept, for stderr; or NULL */
+	const char *previous_from; /* the snapshot that stood for an earlier checkpoint; or NULL */
+	const char *policy;        /* of a gate, by name; or NULL */
 	unsigned ranks, world; /* ranks whose state is there, of how many; 0 where that is one or
 				  not known */
 	const char *summary;   /* one line: framework, parameters, step, lr; or NULL */

@@ -350,7 +350,7 @@ static void write_checkpoints(struct log_writer *w, uint32_t attempt, int64_t st
 		json_open_object(&json);
 		json_key(&json, "checkpoint");
 		json_i64(&json, c->step);
-		if (l->attempts.items[c->attempt].implied)
+		if (l->attempts.items[c->attempt].implied) /* below 0: nothing */
 			whole_member(&json, "attempt", l->attempts.items[c->attempt].number);
 		text_member(&json, "path", c->path);
 		whole_member(&json, "position", c->position);
@@ -384,8 +384,9 @@ static int load(struct log_writer *w, uint64_t row, size_t n)
 	struct sample_source source = ledger_samples(w->l);
 	struct sample_block b;
 
-	if (!array_reserve(&w->keys, n, SIZE_MAX) || !array_reserve(&w->spaces, n, SIZE_MAX) ||
-		!array_reserve(&w->tokens, n, SIZE_MAX) || !array_reserve(&w->losses, n, SIZE_MAX))
+	if (!array_reserve(&w->keys, n + 1, SIZE_MAX) || !array_reserve(&w->spaces, n + 1, SIZE_MAX) ||
+		!array_reserve(&w->tokens, n + 1, SIZE_MAX) ||
+		!array_reserve(&w->losses, n + 1, SIZE_MAX))
 		return fail(
 			w->e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for the samples of a step");
 	for (size_t at = 0; at < n; at += b.n) {
@@ -533,8 +534,8 @@ static void begin_step(struct log_writer *w, const struct ledger_step *s)
 
 	strbuf_add_text(&w->out, "{\"step\":");
 	add_u64(&w->out, (uint64_t)s->step);
-	/* An attempt that no line began goes on having none. */
-	if (a->implied) {
+	/* An attempt that no line began goes on having none. Below 0: lines before the first one. */
+	if (a->implied && a->number >= 0) {
 		add_member(w, "attempt");
 		strbuf_printf(&w->out, "%lld", (long long)a->number);
 	}

@@ -457,7 +457,7 @@ static void tell_unless_known(struct state *s, enum fact_key key, int64_t value)
 		state_add_int(s, key, NO_GROUP, value, from);
 }
 
-static void forget_told(struct state *s)
+void run_file_untell(struct state *s)
 {
 	size_t kept = 0;
 
@@ -493,7 +493,7 @@ void run_file_tell(const struct run_file *r, struct state *s)
 {
 	struct epoch_length length;
 
-	forget_told(s);
+	run_file_untell(s);
 	for (size_t i = 0; i < r->values.count; i++)
 		tell_value(s, &r->values.items[i]);
 	state_finish(s);

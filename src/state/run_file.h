@@ -106,6 +106,9 @@ const struct run_stage *run_file_stage(const struct run_file *r, int64_t step);
  */
 void run_file_tell(const struct run_file *r, struct state *s);
 
+/* Drop what was told. */
+void run_file_untell(struct state *s);
+
 /*
  * How long an epoch is, from the data set, the batch and the ranks that a state knows: the least
  * and the most, since frameworks differ in what they do with remainders. False where something is

@@ -831,10 +831,14 @@ static const char *kept(struct findings *sink, const char *text)
 	return text ? findings_text(sink, "%s", text) : NULL;
 }
 
-static void take_findings(struct state *s, const struct table *t, struct findings *sink)
+static int take_findings(
+	struct state *s, const struct table *t, struct findings *sink, struct error *e)
 {
 	const struct finding_cells *row = t->rows;
 
+	for (size_t i = 0; i < t->count; i++)
+		if (!row[i].message || !*row[i].message)
+			return wrong(e, "/findings/message: a finding that says nothing");
 	for (size_t i = 0; i < t->count; i++, row++) {
 		struct finding *f = finding_add(
 			sink, (enum finding_code)row->code, "%s", or_empty(shown(s, row->message)));
@@ -855,6 +859,7 @@ static void take_findings(struct state *s, const struct table *t, struct finding
 		f->meaning = kept(sink, shown(s, row->meaning));
 		f->remedy = kept(sink, shown(s, row->remedy));
 	}
+	return RP_OK;
 }
 
 /* Those that were counted and not kept. */
@@ -923,9 +928,10 @@ static int take_tables(struct state *s, struct table *t, struct findings *sink, 
 		status = check_placements(s, e);
 	if (status == RP_OK)
 		status = take_coverage(s, &t[TABLE_OF_coverage], e);
+	if (status == RP_OK)
+		status = take_findings(s, &t[TABLE_OF_findings], sink, e);
 	if (status < 0)
 		return status;
-	take_findings(s, &t[TABLE_OF_findings], sink);
 	take_counts(&t[TABLE_OF_counts], &t[TABLE_OF_findings], sink);
 	state_finish(s);
 	return s->no_memory ? no_memory(e) : RP_OK;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "support/ledgers.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -9,7 +10,7 @@ static char what[300];
 /* Bytes, so that NANs are equal. */
 static bool differ(const void *a, const void *b, size_t n)
 {
-	return memcmp(a, b, n) != 0;
+	return n > 0 && memcmp(a, b, n) != 0;
 }
 
 #define SAME(x, member)                                                                            \
@@ -131,10 +132,10 @@ static const char *parts(const struct ledger *la, const struct ledger *lb,
 	SAME(x, parts);
 	SAME(x, samples);
 	SAME(x, ranks);
-	return differ(la->parts.items + xa->first, lb->parts.items + xb->first,
-		       xa->parts * sizeof *la->parts.items)
-		       ? "parts"
-		       : NULL;
+	if (xa->parts > 0 && differ(&la->parts.items[xa->first], &lb->parts.items[xb->first],
+				     xa->parts * sizeof *la->parts.items))
+		return "parts";
+	return NULL;
 }
 
 static const char *step(
@@ -192,8 +193,10 @@ static const char *rows(const struct ledger *la, const struct ledger *lb)
 				found = "space";
 			if ((xa.tokens ? xa.tokens[i] : 0) != (xb.tokens ? xb.tokens[i] : 0))
 				found = "tokens";
-			if (!xa.losses != !xb.losses ||
-				(xa.losses && differ(&xa.losses[i], &xb.losses[i], sizeof(float))))
+			float loss_a = xa.losses ? xa.losses[i] : NAN;
+			float loss_b = xb.losses ? xb.losses[i] : NAN;
+			if (differ(&loss_a, &loss_b, sizeof loss_a) &&
+				!(isnan(loss_a) && isnan(loss_b)))
 				found = "loss";
 		}
 	}

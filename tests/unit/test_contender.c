@@ -116,6 +116,32 @@ START_TEST(a_rollback_kills_the_higher_numbers)
 }
 END_TEST
 
+/* Which snapshots are of a dead branch: judged before one of a lower number was. */
+START_TEST(a_rollback_that_was_judged_kills_what_was_kept)
+{
+	static const struct {
+		int64_t step, saved, kept;
+		enum standing standing;
+	} rows[] = {{4, 1, 101, STANDING_LIVE}, {8, 2, 109, STANDING_LIVE},
+		{12, 3, 103, STANDING_DEAD}, {16, 4, 104, STANDING_DEAD},
+		{20, 10, 110, STANDING_LIVE}, {24, 11, 0, STANDING_LIVE}};
+
+	begin(6);
+	for (size_t i = 0; i < 6; i++) {
+		struct contender *k = &all.items[i];
+		k->step = rows[i].step;
+		k->mtime_ns = rows[i].saved * 3600 * SECOND;
+		k->beside = rows[i].kept > 0;
+		k->kept_ns = rows[i].kept ? rows[i].kept * 3600 * SECOND : INT64_MIN;
+	}
+	ck_assert(contenders_settle(&all, &candidates));
+	for (size_t i = 0; i < 6; i++)
+		ck_assert_int_eq(all.items[i].standing, rows[i].standing);
+	ck_assert_uint_eq(all.items[2].by, 1);
+	end();
+}
+END_TEST
+
 START_TEST(steps_that_begin_again_with_each_epoch_are_seen)
 {
 	begin(4);
@@ -165,6 +191,7 @@ Suite *suite_contender(void)
 
 	tcase_add_test(t, branches_die_as_they_would_pair_by_pair);
 	tcase_add_test(t, a_rollback_kills_the_higher_numbers);
+	tcase_add_test(t, a_rollback_that_was_judged_kills_what_was_kept);
 	tcase_add_test(t, steps_that_begin_again_with_each_epoch_are_seen);
 	tcase_add_test(t, of_launches_the_newest_that_left_something_counts);
 	suite_add_tcase(s, t);

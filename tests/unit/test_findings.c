@@ -184,6 +184,32 @@ START_TEST(coverage_says_partly_where_something_is_left)
 }
 END_TEST
 
+START_TEST(a_sink_takes_over_copies_of_another)
+{
+	struct findings one, two;
+
+	findings_init(&one);
+	findings_init(&two);
+	struct finding *f = finding_add(&one, FINDING_P101, "%d batches", 7);
+	f->observed = quantity_text(findings_text(&one, "seven"));
+	f->place.file = findings_text(&one, "a.pt");
+	f->severity = SEVERITY_INFO;
+	for (size_t i = 0; i < one.keep + 5; i++)
+		finding_add(&one, FINDING_I103, "storage %zu", i);
+	findings_append(&two, &one);
+	findings_release(&one);
+	ck_assert_uint_eq(two.of_code[FINDING_P101], 1);
+	ck_assert_uint_eq(two.of_code[FINDING_I103], two.keep + 5);
+	ck_assert_uint_eq(two.list.count, two.keep + 1);
+	ck_assert_str_eq(two.list.items[0].message, "7 batches");
+	ck_assert_str_eq(two.list.items[0].observed.text, "seven");
+	ck_assert_str_eq(two.list.items[0].place.file, "a.pt");
+	ck_assert_int_eq(two.list.items[0].severity, SEVERITY_INFO);
+	ck_assert_uint_eq(two.lost, 0);
+	findings_release(&two);
+}
+END_TEST
+
 Suite *suite_findings(void)
 {
 	Suite *s = suite_create("findings");
@@ -197,6 +223,7 @@ Suite *suite_findings(void)
 	tcase_add_test(t, an_error_does_not_hide_behind_a_hundred_notes);
 	tcase_add_test(t, the_ratio_needs_two_numbers);
 	tcase_add_test(t, coverage_says_partly_where_something_is_left);
+	tcase_add_test(t, a_sink_takes_over_copies_of_another);
 	suite_add_tcase(s, t);
 	return s;
 }

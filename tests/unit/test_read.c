@@ -213,8 +213,8 @@ START_TEST(reads_every_kind_of_line)
 	ck_assert_float_eq(s->lr, 6e-5f);
 	ck_assert_float_eq(s->grad_norm, 1.25f);
 	ck_assert_uint_eq(s->tokens, 4097 + 30);
-	/* One sample has 1.5, two have 2.5, two none. */
-	ck_assert_float_eq_tol(s->loss, 6.5f / 3, 1e-6f);
+	/* One sample has a loss of its own, which says more than those of whole lines. */
+	ck_assert_float_eq(s->loss, 1.5f);
 	const struct ledger_geometry *g = &l.geometries.items[s->geometry];
 	ck_assert_uint_eq(g->parts, 3);
 	ck_assert_uint_eq(g->ranks, 2);
@@ -312,7 +312,7 @@ START_TEST(csv_keys_may_be_text_or_hashes)
 
 	make("a.csv", "step,id\n1,x-1\n1,5\n");
 	read_root();
-	snprintf(expected, sizeof expected, "5 %llu", (unsigned long long)XXH3_64bits("x-1", 3));
+	snprintf(expected, sizeof expected, "%llu 5", (unsigned long long)XXH3_64bits("x-1", 3));
 	ck_assert_str_eq(keys(), expected);
 	make("a.csv", "step,key\n1,00000000000000a0\n1,123\n");
 	read_root();

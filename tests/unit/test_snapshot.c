@@ -422,6 +422,12 @@ static void nameless_profile(struct state *s)
 	s->kind = "";
 }
 
+static void wordless_finding(struct state *s)
+{
+	(void)s;
+	finding_add(&own, FINDING_I104, "%s", "");
+}
+
 static const struct {
 	void (*spoil)(struct state *s);
 	const char *words;
@@ -442,6 +448,7 @@ static const struct {
 	{twister_of_zeros, "all zero"},
 	{foreign_layout, "do not belong together"},
 	{broken_without_reason, "/files/error"},
+	{wordless_finding, "/findings/message"},
 	{nameless_profile, "attribute profile is missing"},
 };
 
