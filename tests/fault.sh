@@ -4,6 +4,13 @@
 set -euo pipefail
 fault=$(realpath "${1:?usage: fault.sh FAULT REPRISE [COMMAND]}")
 reprise=$(realpath "${2:?usage: fault.sh FAULT REPRISE [COMMAND]}")
+# What takes memory, files or processes in another way would be left out without a word.
+if nm -u "${fault%/*}/fault.a" | awk '{ print $2 }' | sort -u | grep -Ex \
+	'v?asprintf|getline|getdelim|open_memstream|f(d|re)?open|opendir|scandir|mkdirat|memfd_create|dup[23]?|v?fork|pipe2?|aligned_alloc|posix_memalign|mmap|read|preadv|recvmsg|sendmsg|mkstemp|tmpfile|popen|system'
+then
+	echo 'FAIL: these are not in tests/fault/faults.syms'
+	exit 1
+fi
 fixtures=$(cd "$(dirname "$0")/../fixtures" && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

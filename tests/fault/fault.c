@@ -61,6 +61,7 @@ struct progress {
 
 static int capture_out, capture_error;
 static struct run truth, now;
+static char other[CAPTURE_MAX];
 static struct progress *progress;
 
 static size_t read_file(int fd, char *buffer)
@@ -68,6 +69,15 @@ static size_t read_file(int fd, char *buffer)
 	ssize_t n = pread(fd, buffer, CAPTURE_MAX, 0);
 
 	return n < 0 ? 0 : (size_t)n;
+}
+
+/* A report tells what became of a run, so it has no one true content. */
+static bool is_whole_report(const char *name, const char *content, size_t size)
+{
+	const char *dot = strrchr(name, '.');
+
+	return dot && strcmp(dot, ".json") == 0 && size > 2 &&
+	       memcmp(content + size - 2, "}\n", 2) == 0;
 }
 
 static void look_at_folder(struct run *r, const char *output)
@@ -82,14 +92,14 @@ static void look_at_folder(struct run *r, const char *output)
 		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
 			continue;
 		snprintf(path, sizeof path, "out/%s", entry->d_name);
-		if (output && strcmp(entry->d_name, output) == 0) {
-			int fd = open(path, O_RDONLY);
-			r->file_there = true;
-			r->file_size = read_file(fd, r->file);
-			close(fd);
-		} else {
-			r->others++;
-		}
+		bool wanted = output && strcmp(entry->d_name, output) == 0;
+		int fd = open(path, O_RDONLY);
+		char *content = wanted ? r->file : other;
+		size_t size = read_file(fd, content);
+		close(fd);
+		r->file_there = r->file_there || wanted;
+		r->file_size = wanted ? size : r->file_size;
+		r->others += !wanted && !is_whole_report(entry->d_name, content, size);
 		unlink(path);
 	}
 	if (d)
@@ -138,11 +148,10 @@ static void complain(
 		on ? " and all that follow" : "", what);
 }
 
-/* A report tells what became of this run; all else that is written has one true content. */
 static bool is_whole_file(const struct command *c)
 {
 	if (strstr(c->output, ".json"))
-		return now.file_size > 2 && memcmp(now.file + now.file_size - 2, "}\n", 2) == 0;
+		return is_whole_report(c->output, now.file, now.file_size);
 	return now.file_size == truth.file_size && memcmp(now.file, truth.file, now.file_size) == 0;
 }
 

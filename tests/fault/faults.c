@@ -111,6 +111,11 @@ char *fault_strndup(const char *s, size_t n)
 	return ALLOCATION_FAILS ? NULL : taken(strndup(s, n));
 }
 
+char *fault_strdup(const char *s)
+{
+	return ALLOCATION_FAILS ? NULL : taken(strdup(s));
+}
+
 char *fault_realpath(const char *path, char *resolved)
 {
 	if (resolved)
@@ -204,6 +209,11 @@ ssize_t fault_write(int fd, const void *p, size_t n)
 ssize_t fault_pwrite(int fd, const void *p, size_t n, off_t at)
 {
 	return fails(FAULT_WRITE, ENOSPC) ? -1 : pwrite(fd, p, n, at);
+}
+
+int fault_mkdir(const char *path, mode_t mode)
+{
+	return fails(FAULT_WRITE, ENOSPC) ? -1 : mkdir(path, mode);
 }
 
 int fault_fsync(int fd)
