@@ -45,7 +45,12 @@ shards() {
 	python3 "$top/bytes.py" "$build/reprise" shards
 }
 
-[ $# -gt 0 ] || set -- pickle rng open bytes shards
+# The whole audit of sample logs against finding their duplicates alone. PYTHON needs numpy and duckdb.
+audit() {
+	"${PYTHON:-python3}" "$top/audit.py" "$build/reprise" ${AUDIT_ROWS:-}
+}
+
+[ $# -gt 0 ] || set -- pickle rng open bytes shards audit
 for part; do
 	"$part"
 done

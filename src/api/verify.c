@@ -322,19 +322,34 @@ static int open_original(
 	return RP_OK;
 }
 
-/* An earlier one for which the time is not enough is done without. */
-static int open_in_time(struct report *r, struct judging *j, struct subject *s, bool *has,
+/*
+ * Why an earlier checkpoint that could not be read is done without, or NULL: the time is over, or
+ * another gate that keeps the same history has dropped it since it was listed.
+ */
+static const char *done_without(
+	const struct judging *j, size_t at, int status, const struct verify_options *o)
+{
+	if (status == RP_E_LIMIT && deadline_passed(o->limits.deadline))
+		return "time ran out (--max-seconds) before the earlier checkpoint was read";
+	if ((status == RP_E_CHANGED || status == RP_E_NOT_FOUND) && at != SIZE_MAX &&
+		j->now->candidates.list.items[at].kept)
+		return "the history dropped the earlier checkpoint before it was read";
+	return NULL;
+}
+
+static int open_if_there(struct report *r, struct judging *j, struct subject *s, bool *has,
 	size_t at, const struct verify_options *o, struct error *e)
 {
 	int status = open_earlier(r, s, at == SIZE_MAX ? o->against : NULL, j->now, at, o, e);
 
-	*has = true;
-	if (status != RP_E_LIMIT || !deadline_passed(o->limits.deadline))
+	const char *reason = done_without(j, at, status, o);
+
+	*has = !reason;
+	if (!reason)
 		return status;
 	subject_close(s);
-	*has = false;
 	*e = ERROR_INIT;
-	j->no_before = "time ran out (--max-seconds) before the earlier checkpoint was read";
+	j->no_before = reason;
 	return RP_OK;
 }
 
@@ -345,10 +360,10 @@ static int open_others(struct report *r, struct judging *j, const struct choice 
 	int status = run_open(&j->run, r, o->run, j->now, e);
 
 	if (status == RP_OK && (o->against || choice->previous != SIZE_MAX))
-		status = open_in_time(r, j, &j->before, &j->has_before,
+		status = open_if_there(r, j, &j->before, &j->has_before,
 			o->against ? SIZE_MAX : choice->previous, o, e);
 	if (status == RP_OK && j->has_before && !o->against && choice->older != SIZE_MAX)
-		status = open_in_time(r, j, &j->older, &j->has_older, choice->older, o, e);
+		status = open_if_there(r, j, &j->older, &j->has_older, choice->older, o, e);
 	if (status == RP_OK && o->against && j->has_before && same_file(j->now, &j->before))
 		status = fail(e, RP_E_ARGUMENT, ERROR_NO_OFFSET,
 			"--against %s is the checkpoint itself", o->against);

@@ -49,11 +49,21 @@ static void check_empty(struct findings *sink, const struct case_line *c, uint32
 static const struct seam_judgement *seam_into(
 	const struct case_line *c, uint32_t attempt, const struct seam **s)
 {
-	for (size_t k = 0; k < c->alignments.seams.count; k++) {
-		*s = &c->alignments.seams.items[k];
-		if ((*s)->to == attempt)
-			return &c->judged.list.items[k];
+	size_t low = 0, high = c->alignments.seams.count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		if (c->alignments.seams.items[middle].to < attempt)
+			low = middle + 1;
+		else
+			high = middle;
 	}
+	if (low < c->alignments.seams.count) {
+		*s = &c->alignments.seams.items[low];
+		if ((*s)->to == attempt)
+			return &c->judged.list.items[low];
+	}
+	*s = NULL;
 	return NULL;
 }
 

@@ -15,51 +15,7 @@ static int64_t label_of(const struct case_line *c, size_t epoch)
 	return label >= 0 ? label : (int64_t)epoch;
 }
 
-/* Dropped remainders --------------------------------------------------------------------------- */
-
-/* The largest step of an epoch: the batch that a remainder is one of. */
-static uint64_t batch_of(const struct case_line *c, size_t epoch)
-{
-	const struct lineage *g = &c->lineage;
-	const struct line_epoch *p = &c->tally.epochs.items[epoch];
-	uint64_t most = 0;
-
-	for (size_t k = lineage_part_at(g, p->at); k < g->line.count; k++) {
-		const struct line_part *part = &g->line.items[k];
-		if (part->at >= p->at + p->rows)
-			break;
-		for (uint32_t i = 0; i < part->steps; i++) {
-			uint32_t n = g->ledger->steps.items[part->first + i].n;
-			most = n > most ? n : most;
-		}
-	}
-	return most;
-}
-
-/* How many samples an epoch lacks by design: as many as undisturbed ones do. */
-static uint64_t dropped_by_design(const struct case_line *c, size_t epoch)
-{
-	const struct tally *t = &c->tally;
-	uint64_t most = 0, missing, batch = batch_of(c, epoch);
-	bool seen = false;
-
-	for (size_t i = 0; i < t->epochs.count; i++) {
-		/* An epoch after a resume may be short for the resume's sake. */
-		if (!t->epochs.items[i].ended || t->epochs.items[i].seams > 0 ||
-			!epoch_missing(c, i, &missing) || missing >= batch)
-			continue;
-		most = missing > most ? missing : most;
-		seen = true;
-	}
-	if (!seen && batch > 0 && t->size > 0) {
-		const struct ledger *l = c->lineage.ledger;
-		bool keeps = false;
-		for (size_t i = 0; i < l->attempts.count; i++)
-			keeps = keeps || l->attempts.items[i].drop_last == 0;
-		most = keeps ? 0 : t->size % batch;
-	}
-	return most;
-}
+/* Holes ---------------------------------------------------------------------------------------- */
 
 uint64_t epoch_hole(const struct case_line *c, size_t epoch)
 {
@@ -67,16 +23,16 @@ uint64_t epoch_hole(const struct case_line *c, size_t epoch)
 
 	if (c->judged.keys_change || c->tally.replacement || !epoch_missing(c, epoch, &missing))
 		return 0;
-	if (missing <= dropped_by_design(c, epoch))
+	if (missing <= c->judged.dropped)
 		return 0;
 	/* Ranks that read the same from the epoch's start on leave out as much as they repeat. */
 	if (data_ranks_overlap(
 		    c, lineage_part_at(&c->lineage, c->tally.epochs.items[epoch].at), NULL))
 		return 0;
-	for (size_t k = 0; k < c->alignments.seams.count; k++) {
+	for (size_t k = seam_of_epoch(c, epoch); k < c->alignments.seams.count; k++) {
 		const struct seam_judgement *j = &c->judged.list.items[k];
 		if (c->alignments.seams.items[k].epoch != epoch)
-			continue;
+			break;
 		switch ((enum seam_outcome)j->outcome) {
 		case SEAM_FROM_START:
 		case SEAM_FROM_EPOCH:
@@ -98,7 +54,7 @@ uint64_t epoch_hole(const struct case_line *c, size_t epoch)
 			break;
 		}
 	}
-	explained += dropped_by_design(c, epoch);
+	explained += c->judged.dropped;
 	return missing > explained ? missing - explained : 0;
 }
 
@@ -179,7 +135,7 @@ static size_t shortened_epochs(const struct case_line *c, size_t k)
 	if (s->behind == 0 || s->opens)
 		return 0;
 	for (size_t e = s->epoch + 1; e < end; e++) {
-		uint64_t missing, design = dropped_by_design(c, e);
+		uint64_t missing, design = c->judged.dropped;
 		bool known = epoch_missing(c, e, &missing);
 		if (!known && (e + 1 < c->tally.epochs.count || !repeats_the_rest(c, s, e)))
 			break;
@@ -188,7 +144,7 @@ static size_t shortened_epochs(const struct case_line *c, size_t k)
 			return 0;
 		count++;
 	}
-	return s->behind > dropped_by_design(c, s->epoch) ? count : 0;
+	return s->behind > c->judged.dropped ? count : 0;
 }
 
 static bool tell_shortened(struct findings *sink, const struct case_line *c, size_t k)
@@ -199,7 +155,7 @@ static bool tell_shortened(struct findings *sink, const struct case_line *c, siz
 	if (count == 0)
 		return false;
 	const struct line_epoch *first = &c->tally.epochs.items[s->epoch + 1];
-	uint64_t batch = batch_of(c, s->epoch + 1);
+	uint64_t batch = c->judged.batch;
 	const char *steps = batch > 0 && s->behind % batch == 0
 				    ? findings_text(sink, " (%s)",
 					      counted_text(sink, s->behind / batch, "step"))
@@ -219,14 +175,13 @@ static bool tell_shortened(struct findings *sink, const struct case_line *c, siz
 	return true;
 }
 
+/* The seam before an epoch is the one that may have shortened it. */
 static bool is_shortened(const struct case_line *c, size_t epoch)
 {
-	for (size_t k = 0; k < c->alignments.seams.count; k++) {
-		const struct seam *s = &c->alignments.seams.items[k];
-		if (epoch > s->epoch && epoch <= s->epoch + shortened_epochs(c, k))
-			return true;
-	}
-	return false;
+	size_t k = seam_of_epoch(c, epoch);
+
+	return k > 0 &&
+	       epoch <= c->alignments.seams.items[k - 1].epoch + shortened_epochs(c, k - 1);
 }
 
 /* Holes, padding, remainders ------------------------------------------------------------------- */
@@ -234,28 +189,34 @@ static bool is_shortened(const struct case_line *c, size_t epoch)
 static void tell_hole(struct findings *sink, const struct case_line *c, size_t epoch, uint64_t hole)
 {
 	const struct line_epoch *p = &c->tally.epochs.items[epoch];
-	const char *where = "";
+	const char *where = "", *which = "";
+	size_t first = seam_of_epoch(c, epoch), end = seam_of_epoch(c, epoch + 1);
 
-	for (size_t k = 0; k < c->alignments.seams.count; k++) {
-		const struct seam *s = &c->alignments.seams.items[k];
-		if (s->epoch == epoch)
-			where = findings_text(sink, ", in which %s resumed",
-				data_attempt(sink, c->lineage.ledger, s->to));
-	}
+	if (first < end)
+		where = findings_text(sink, ", in which %s resumed",
+			data_attempt(
+				sink, c->lineage.ledger, c->alignments.seams.items[end - 1].to));
+	/* Looking them up takes a pass over the epoch; what is only counted needs none. */
+	if (sink->of_code[FINDING_D104] < sink->keep)
+		which = missing_ids(sink, c, epoch);
 	struct finding *f = finding_add(sink, FINDING_D104,
 		"%sepoch %lld%s is over, and %s of it were never consumed%s", c->what,
-		(long long)label_of(c, epoch), where, counted_text(sink, hole, "sample"),
-		missing_ids(sink, c, epoch));
+		(long long)label_of(c, epoch), where, counted_text(sink, hole, "sample"), which);
 	data_place(f, &c->lineage, p->at, p->rows);
 	f->observed = quantity_count((int64_t)p->distinct);
 	f->expected = quantity_count((int64_t)(p->distinct + hole));
 	f->unit = "different samples";
 	/* Scattered holes of a stream after a resume are what a buffer held. */
-	for (size_t k = 0; k < c->alignments.seams.count; k++) {
+	for (size_t k = first; k < end; k++) {
 		const struct seam *s = &c->alignments.seams.items[k];
 		const struct seam_judgement *j = &c->judged.list.items[k];
-		if (s->epoch != epoch || j->outcome != SEAM_DIFFERS || s->ahead.heads == 0 ||
-			s->ahead.heads == s->head)
+		if (j->outcome != SEAM_DIFFERS || s->ahead.heads == 0 || s->ahead.heads == s->head)
+			continue;
+		if (data_ranks_overlap(c, s->part, NULL)) {
+			f->cause = "since the resume the ranks read each other's samples instead";
+			continue;
+		}
+		if (2 * hole > s->inside)
 			continue;
 		f->cause = findings_text(sink,
 			"what a shuffle buffer or a packing carry-over held at the resume is lost: "
@@ -280,8 +241,7 @@ static void tell_remainders(struct findings *sink, const struct case_line *c)
 			padded++;
 			most_padded = tail > most_padded ? tail : most_padded;
 		}
-		if (epoch_missing(c, i, &missing) && missing > 0 &&
-			missing <= dropped_by_design(c, i)) {
+		if (epoch_missing(c, i, &missing) && missing > 0 && missing <= c->judged.dropped) {
 			dropped++;
 			most_dropped = missing > most_dropped ? missing : most_dropped;
 		}
@@ -374,7 +334,7 @@ static bool reads_in_order(const struct case_line *c, size_t epoch)
 		}
 	}
 	sample_buffer_free(buffer);
-	return rows > 0 && low <= high && high - low < rows + batch_of(c, epoch);
+	return rows > 0 && low <= high && high - low < rows + c->judged.batch;
 }
 
 static bool declared_unshuffled(const struct ledger *l)
@@ -416,7 +376,7 @@ static int same_order(const struct case_line *c, size_t a)
 	uint64_t most = p->rows < q->rows ? p->rows : q->rows;
 
 	most = most < ORDER_ROWS ? most : ORDER_ROWS;
-	if (most < 4 || most < batch_of(c, a + 1))
+	if (most < 4 || most < c->judged.batch)
 		return -1;
 	return align_run(&line, p->at, &line, q->at, most, c->lineage.ledger, NULL) ==
 	       (int64_t)most;

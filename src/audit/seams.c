@@ -545,19 +545,68 @@ bool epoch_missing(const struct case_line *c, size_t epoch, uint64_t *missing)
 {
 	const struct tally *t = &c->tally;
 	const struct line_epoch *p = &t->epochs.items[epoch];
-	uint64_t size = t->size;
+	uint64_t size = c->judged.size;
 
-	/* What an undisturbed epoch has, where nobody says. */
-	for (size_t i = 0; i < t->epochs.count && size == 0; i++)
-		if (t->epochs.items[i].ended && t->epochs.items[i].seams == 0 &&
-			t->how == EPOCHS_LOGGED && t->epochs.items[i].again == 0)
-			size = t->epochs.items[i].distinct;
 	if (size == 0 || t->how == EPOCHS_NONE)
 		return false;
 	if (p->gaps)
 		return false;
 	*missing = size > p->distinct ? size - p->distinct : 0;
 	return p->ended || p->rows >= size * t->repeat;
+}
+
+size_t seam_of_epoch(const struct case_line *c, size_t epoch)
+{
+	size_t low = 0, high = c->alignments.seams.count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		if (c->alignments.seams.items[middle].epoch < epoch)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static bool is_undisturbed(const struct line_epoch *p)
+{
+	return p->ended && p->seams == 0;
+}
+
+/* The largest step, the size of an epoch, and how many samples epochs lack by design. */
+static void find_sizes(struct case_line *c)
+{
+	const struct tally *t = &c->tally;
+	const struct ledger *l = c->lineage.ledger;
+	struct seam_judgements *j = &c->judged;
+	uint64_t missing;
+	bool seen = false, keeps = false;
+
+	for (size_t i = 0; i < c->lineage.line.count; i++) {
+		const struct line_part *p = &c->lineage.line.items[i];
+		for (uint32_t k = 0; k < p->steps; k++) {
+			uint32_t n = l->steps.items[p->first + k].n;
+			j->batch = n > j->batch ? n : j->batch;
+		}
+	}
+	j->size = t->size;
+	/* What an undisturbed epoch has, where nobody says. */
+	for (size_t i = 0; i < t->epochs.count && j->size == 0 && t->how == EPOCHS_LOGGED; i++)
+		if (is_undisturbed(&t->epochs.items[i]) && t->epochs.items[i].again == 0)
+			j->size = t->epochs.items[i].distinct;
+	for (size_t i = 0; i < t->epochs.count; i++) {
+		/* An epoch after a resume may be short for the resume's sake. */
+		if (!is_undisturbed(&t->epochs.items[i]) || !epoch_missing(c, i, &missing) ||
+			missing >= j->batch)
+			continue;
+		j->dropped = missing > j->dropped ? missing : j->dropped;
+		seen = true;
+	}
+	for (size_t i = 0; i < l->attempts.count; i++)
+		keeps = keeps || l->attempts.items[i].drop_last == 0;
+	if (!seen && !keeps && j->batch > 0)
+		j->dropped = t->size % j->batch;
 }
 
 int case_line_open(struct case_line *c, const struct ledger *l, enum attempt_kind kind,
@@ -576,6 +625,7 @@ int case_line_open(struct case_line *c, const struct ledger *l, enum attempt_kin
 		return status;
 	find_duplicates(c);
 	c->judged.keys_change = keys_change(c);
+	find_sizes(c);
 	/* A rehearsal is held against the history, and the history is not judged again. */
 	if (tip != LEDGER_NONE && c->lineage.line.count > 0)
 		c->from_part = c->lineage.line.count - 1;

@@ -54,7 +54,11 @@ struct seam_judgements {
 	ARRAY(struct seam_judgement) list; /* as alignments.seams */
 	/* Chance that two samples of an epoch are the same one, inside a rank and between ranks. */
 	double duplicates, cross_duplicates;
-	double measured;  /* how many duplicates tell that; at least 1 */
+	double measured; /* how many duplicates tell that; at least 1 */
+	uint64_t size;   /* different samples in an epoch; 0: not known */
+	uint64_t batch;  /* samples in the largest step */
+	uint64_t
+		dropped; /* samples that an epoch lacks by design: as many as undisturbed ones do */
 	bool keys_change; /* content keys that do not come again where epochs do */
 };
 
@@ -86,6 +90,9 @@ double part_pairs(const struct case_line *c, size_t part);
 
 /* How a part's first step was shared out. */
 const struct ledger_geometry *part_geometry(const struct case_line *c, size_t part);
+
+/* The first seam in an epoch or in a later one. */
+size_t seam_of_epoch(const struct case_line *c, size_t epoch);
 
 /* Samples that an epoch lacks, where its size is known; false where it is not. */
 bool epoch_missing(const struct case_line *c, size_t epoch, uint64_t *missing);
