@@ -194,7 +194,7 @@ $B/mutations: $B/tests/mutations/snapshot.o $B/tests/fuzz/check.o $B/libreprise.
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $B/libreprise.a $(LIBS)
 
--include $(wildcard $B/tests/mutations/snapshot.d)
+-include $(wildcard $B/tests/mutations/snapshot.d $B/tests/fault/*.d)
 
 # Mutated snapshots through the real helper: MUTATIONS=200000 for a long run, MUTATION_SEED for another one.
 MUTATIONS ?= 600
@@ -243,7 +243,7 @@ fuzz: ## fuzz the target FUZZ=pickle for FUZZ_SECONDS=60 (needs clang)
 		$(patsubst %,-dict=%,$(wildcard tests/fuzz/$(FUZZ).dict)) $(FUZZ_ARGS) \
 		build/fuzz/learned/$(FUZZ) tests/fuzz/corpus/$(FUZZ)
 
-.PHONY: check check-unit check-fault check-cli check-fixtures check-fuzz check-readme check-library
+.PHONY: check check-unit check-fault check-fault-all check-cli check-fixtures check-fuzz check-readme check-library
 check: check-unit check-fault check-fuzz check-mutations check-fixtures check-cli check-man check-completion check-library check-install ## run all tests that need only Debian packages
 
 check-man: $B/reprise $B/tables ## hold manual, README and completion against what the tool says
@@ -281,8 +281,11 @@ LAB_VENV ?= build/lab/venv
 check-lab: $B/reprise $(RECORD_SO) ## train, kill, resume and audit with real frameworks
 	$(Q)tests/lab/run $B/reprise $(RECORD_SO) $(LAB_VENV)
 
-check-fault: $B/fault $B/reprise ## let each call to the system fail in turn
+check-fault: $B/fault $B/reprise ## let calls to the system fail in turn, far ones not each
 	$(Q)tests/fault.sh $B/fault $B/reprise
+
+check-fault-all: $B/fault $B/reprise ## let every single call to the system fail
+	$(Q)FAULT_ALL=1 tests/fault.sh $B/fault $B/reprise
 
 check-fuzz: $(REPLAY) ## replay the fuzzing corpus and every past find
 	$(Q)$(REPLAY) tests/fuzz/corpus

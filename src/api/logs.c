@@ -59,9 +59,8 @@ static const char *counted(struct report *r, uint64_t n, const char *one, const 
 
 	strbuf_init(&b, 100);
 	text_add_count(&b, n);
-	const char *text = report_text(r, "%s %s", strbuf_text(&b), n == 1 ? one : many);
-	strbuf_release(&b);
-	return text;
+	strbuf_printf(&b, " %s", n == 1 ? one : many);
+	return report_take(r, &b);
 }
 
 static const char *number(struct report *r, int64_t n)
@@ -231,9 +230,8 @@ static const char *share_text(struct report *r, double share)
 
 	strbuf_init(&b, 40);
 	text_add_rounded(&b, share * 100, 4);
-	const char *text = report_text(r, "%s %%", strbuf_text(&b));
-	strbuf_release(&b);
-	return text;
+	strbuf_add_text(&b, " %");
+	return report_take(r, &b);
 }
 
 static const char *real_text(struct report *r, double v)
@@ -482,9 +480,10 @@ static const char *mixture_text(struct log_view *v, const struct ledger_step *s)
 		const char *name = source_name(v, share->source);
 		strbuf_printf(&b, "%s%s %u", i ? ", " : "", name ? name : "(none said)", share->n);
 	}
-	const char *text = b.failed ? "many sources" : report_text(v->r, "%s", strbuf_text(&b));
+	if (!b.failed || b.no_memory)
+		return report_take(v->r, &b);
 	strbuf_release(&b);
-	return text;
+	return "many sources";
 }
 
 static void add_step(struct log_view *v, struct report_table *t, uint32_t row)

@@ -211,11 +211,10 @@ static void show_run(struct report *r, const struct run_file *run, const struct 
 	for (size_t i = 0; i < run->unused.count; i++)
 		strbuf_printf(&unused, "%s%s", i ? ", " : "not used: ", run->unused.items[i]);
 	const char *cells[] = {report_text(r, "run file %s", run->path),
-		unused.n ? report_text(r, "%s", strbuf_text(&unused)) : NULL,
+		run->unused.count ? report_take(r, &unused) : NULL,
 		run->on_resume == RUN_RESUME_SKIPS      ? "a resume skips what was read"
 		: run->on_resume == RUN_RESUME_RESTARTS ? "a resume starts the epoch again"
 							: NULL};
-	strbuf_release(&unused);
 	report_add_row(r, t, TONE_PLAIN, cells);
 	show_sources(r, run, s);
 	show_stages(r, run, s);

@@ -11,12 +11,6 @@ int subject_open(struct subject *s, const char *path, const struct limits *limit
 	int status = listing_open(&s->listing, path, (unsigned)limits->dir_depth, limits, e);
 	if (status < 0)
 		return status;
-	/* A checkpoint that was not seen could be the one that matters. */
-	if (s->listing.trouble.status < 0) {
-		if (e)
-			*e = s->listing.trouble;
-		return s->listing.trouble.status;
-	}
 	return candidates_find(&s->candidates, &s->listing, e);
 }
 

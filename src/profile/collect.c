@@ -812,6 +812,7 @@ static bool collect_module(struct collector *c, struct val v, enum tensor_role r
 		return false;
 	strbuf_init(&name, MODULE_NAME_MAX);
 	take_module(c, v, role, &name, 0);
+	c->state->no_memory |= name.no_memory;
 	strbuf_release(&name);
 	return true;
 }

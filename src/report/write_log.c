@@ -384,7 +384,8 @@ static int load(struct log_writer *w, uint64_t row, size_t n)
 	struct sample_source source = ledger_samples(w->l);
 	struct sample_block b;
 
-	if (!array_reserve(&w->keys, n + 1, SIZE_MAX) || !array_reserve(&w->spaces, n + 1, SIZE_MAX) ||
+	if (!array_reserve(&w->keys, n + 1, SIZE_MAX) ||
+		!array_reserve(&w->spaces, n + 1, SIZE_MAX) ||
 		!array_reserve(&w->tokens, n + 1, SIZE_MAX) ||
 		!array_reserve(&w->losses, n + 1, SIZE_MAX))
 		return fail(
@@ -534,7 +535,8 @@ static void begin_step(struct log_writer *w, const struct ledger_step *s)
 
 	strbuf_add_text(&w->out, "{\"step\":");
 	add_u64(&w->out, (uint64_t)s->step);
-	/* An attempt that no line began goes on having none. Below 0: lines before the first one. */
+	/* An attempt that no line began goes on having none. Below 0: lines before the first one.
+	 */
 	if (a->implied && a->number >= 0) {
 		add_member(w, "attempt");
 		strbuf_printf(&w->out, "%lld", (long long)a->number);
@@ -754,6 +756,7 @@ static int csv_step(struct log_writer *w, const struct ledger_step *s)
 		status = load(w, row, p->n);
 		strbuf_clear(&place);
 		csv_place(w, s, p, &place);
+		w->out.failed |= place.failed;
 		for (size_t k = 0; k < p->n && status == RP_OK; k++) {
 			strbuf_add_slice(&w->out, strbuf_slice(&place));
 			csv_row(w, k);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "state/file_digests.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <xxhash.h>
@@ -13,13 +12,11 @@
 /* What may not be read, or has gone or changed, has no digest; other failures are the system's. */
 static int outcome(const struct error *own, struct error *e)
 {
-	bool known = own->status == RP_OK || own->status == RP_E_CHANGED ||
-		     own->status == RP_E_UNSUPPORTED || own->os_error == EACCES ||
-		     own->os_error == EPERM || own->os_error == ENOENT;
-
-	if (!known && e)
+	if (own->status == RP_OK || !error_of_system(own))
+		return RP_OK;
+	if (e)
 		*e = *own;
-	return known ? RP_OK : own->status;
+	return own->status;
 }
 
 static int digest_file(struct state_file *f, const char *path, int dirfd, uint8_t *buffer,

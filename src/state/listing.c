@@ -65,20 +65,14 @@ static int add_dir(struct listing *l, const char *path, uint32_t parent, const s
 	return RP_OK;
 }
 
-/* What the system could not do, other than what it may not or what is no longer there. */
-static void note_trouble(struct listing *l, int os_error, const char *folder)
+/* Where the system failed nothing is known of the list, which could lack what matters. What is
+ * refused is counted, and what has gone is not there. */
+static int lacking(struct listing *l, int os_error, const char *folder, struct error *e)
 {
-	switch (os_error) {
-	case EACCES:
-	case EPERM:
-	case ENOENT:
-	case ENOTDIR:
-	case ELOOP:
-		return;
-	default:
-		fail_os(&l->trouble, os_error, "the folder %s could not be read whole",
-			*folder ? folder : ".");
-	}
+	l->skipped += os_error != ENOENT;
+	return os_refuses(os_error) ? RP_OK
+				    : fail_os(e, os_error, "the folder %s could not be read whole",
+					      *folder ? folder : ".");
 }
 
 /* One entry of folder `dir`. What vanished since the folder was read is not there. A folder that
@@ -90,9 +84,9 @@ static int take_entry(struct listing *l, int fd, uint32_t dir, const char *name,
 	struct stat st;
 
 	if (fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0) {
-		if (errno != ENOENT)
-			*hidden = true;
-		note_trouble(l, errno, folder);
+		if (!os_refuses(errno))
+			return lacking(l, errno, folder, e);
+		*hidden |= errno != ENOENT;
 		return RP_OK;
 	}
 	bool link = S_ISLNK(st.st_mode);
@@ -123,9 +117,7 @@ static int read_dir(struct listing *l, uint32_t dir, const struct limits *limits
 	if (!stream) {
 		if (fd >= 0)
 			close(fd);
-		l->skipped += fd >= 0 || os_error != ENOENT;
-		note_trouble(l, fd >= 0 ? ENOMEM : os_error, path);
-		return RP_OK;
+		return lacking(l, fd >= 0 ? ENOMEM : os_error, path, e);
 	}
 	int status = RP_OK;
 	bool hidden = false;
@@ -134,10 +126,8 @@ static int read_dir(struct listing *l, uint32_t dir, const struct limits *limits
 		if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
 			status = take_entry(l, fd, dir, entry->d_name, limits, &hidden, e);
 	/* Network file systems can fail in the middle of a folder: then it was not seen whole. */
-	if (status == RP_OK && errno != 0) {
-		note_trouble(l, errno, path);
-		hidden = true;
-	}
+	if (status == RP_OK && errno != 0)
+		status = lacking(l, errno, path, e);
 	l->skipped += hidden;
 	closedir(stream);
 	return status;
@@ -236,13 +226,11 @@ static int name_root(struct listing *l, const char *path, struct error *e)
 	return RP_OK;
 }
 
-int listing_open(struct listing *l, const char *path, unsigned depth, const struct limits *limits,
+static int fill(struct listing *l, const char *path, unsigned depth, const struct limits *limits,
 	struct error *e)
 {
 	struct stat st;
 
-	*l = (struct listing){.root = path, .dirfd = -1, .trouble = ERROR_INIT};
-	arena_init(&l->arena, (size_t)limits->memory);
 	if (stat(path, &st) < 0)
 		return fail_os(e, errno, "cannot open");
 	if (!S_ISDIR(st.st_mode))
@@ -265,6 +253,17 @@ int listing_open(struct listing *l, const char *path, unsigned depth, const stru
 		return no_memory(e);
 	if (l->files.count > 1)
 		qsort(l->files.items, l->files.count, sizeof *l->files.items, compare_files);
+	return status;
+}
+
+int listing_open(struct listing *l, const char *path, unsigned depth, const struct limits *limits,
+	struct error *e)
+{
+	*l = (struct listing){.root = path, .dirfd = -1};
+	arena_init(&l->arena, (size_t)limits->memory);
+	int status = fill(l, path, depth, limits, e);
+	if (status < 0)
+		listing_close(l);
 	return status;
 }
 
