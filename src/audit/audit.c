@@ -113,6 +113,15 @@ const char *rounded_text(struct findings *sink, double v, int digits)
 	return findings_take(sink, &b);
 }
 
+const char *fact_text(struct findings *sink, const struct fact *f)
+{
+	struct strbuf b;
+
+	strbuf_init(&b, 400);
+	fact_print(&b, f);
+	return findings_take(sink, &b);
+}
+
 const char *count_text(struct findings *sink, int64_t n)
 {
 	struct strbuf b;

@@ -43,6 +43,22 @@ static double overdispersion_of(
 	return worst;
 }
 
+/* The same of what is usual: of the later halves of attempts, which no resume disturbs. */
+static double usual_overdispersion(const struct mixture_table *t, uint64_t *windows)
+{
+	double worst = 0;
+	for (size_t p = 0; p < t->pieces.count; p++) {
+		const struct mixture_piece *piece = &t->pieces.items[p];
+		size_t half = piece->steps / 2;
+		if (half < 16)
+			continue;
+		double phi =
+			overdispersion_of(t, piece->first + piece->steps - half, half, windows);
+		worst = phi > worst ? phi : worst;
+	}
+	return worst > 0 ? worst : overdispersion_of(t, 0, t->steps, windows);
+}
+
 static size_t most_off(const double *p, const double *q, size_t k)
 {
 	size_t worst = 0;
@@ -198,7 +214,7 @@ static size_t find_transient(
 	double *reference = m->other;
 	if (piece->steps == 0 || !reference_before(t, p, m, reference))
 		return 0;
-	double phi = overdispersion_of(t, 0, t->steps, m->windows);
+	double phi = usual_overdispersion(t, m->windows);
 	struct mixture_transient found;
 	if (!mixture_find_transient(m->before, t->n + piece->first * t->k, piece->steps, t->k,
 		    LONGEST_TRANSIENT, phi, LOG_ALPHA, &found) ||
@@ -325,9 +341,12 @@ static bool report_vanished(const struct mixture_table *t, struct room *m, struc
 		double share = known     ? m->target[i]
 			       : earlier ? (double)t->total[i] / (double)earlier
 					 : 0;
-		if (t->steps - after < 20 || share * (double)since / phi < 25)
-			continue;
 		const struct ledger_source *source = &t->ledger->sources.items[i];
+		/* Of one that was consumed to its end, and no further, nothing more can come. */
+		bool ran_out = source->size && t->total[i] > 0 && t->total[i] % source->size == 0;
+		double expected = share * (double)since;
+		if (ran_out ? expected < 10 : t->steps - after < 20 || expected / phi < 25)
+			continue;
 		struct finding *f =
 			after == 0 ? finding_add(sink, FINDING_M103, "%s gave no sample in %s",
 					     mixture_source_name(t->ledger, sink, i),
@@ -337,10 +356,10 @@ static bool report_vanished(const struct mixture_table *t, struct room *m, struc
 					     mixture_source_name(t->ledger, sink, i),
 					     counted_text(sink, t->steps - after, "step"));
 		f->observed = quantity_count(0);
-		f->expected = quantity_count((int64_t)(share * (double)since));
+		f->expected = quantity_count((int64_t)expected);
 		f->unit = "samples";
 		mixture_place(f, t, after, t->steps - after);
-		if (source->size && t->total[i] >= source->size)
+		if (ran_out)
 			f->cause = findings_text(sink, "it ran out: all of its %s were consumed",
 				counted_text(sink, source->size, "sample"));
 		any = true;
