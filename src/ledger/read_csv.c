@@ -11,7 +11,7 @@
 #include "base/text.h"
 #include "base/lines.h"
 #include "ledger/read.h"
-#include "ledger/scan.h"
+#include "base/scan.h"
 #include "ledger/step_line.h"
 
 #define COLUMNS_MAX 256u

@@ -6,7 +6,7 @@
 #include "base/lines.h"
 #include "ledger/read.h"
 #include "ledger/said.h"
-#include "ledger/scan.h"
+#include "base/scan.h"
 #include "ledger/step_line.h"
 
 static const char byte_order_mark[] = "\xef\xbb\xbf";

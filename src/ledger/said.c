@@ -6,7 +6,7 @@
 
 #include "base/text.h"
 #include "container/json.h"
-#include "ledger/scan.h"
+#include "base/scan.h"
 #include "value/value.h"
 
 #define JSON_TEXT_MAX 65536u /* of a configuration */
