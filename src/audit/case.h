@@ -45,6 +45,7 @@ struct audit_case {
 		*environment;    /* what will resume, as far as it is known; or NULL */
 	const char *no_previous; /* why there is no previous one, for coverage */
 	const char *undecided;   /* why nothing can be said of a resume at all, or NULL */
+	const char *unread;      /* what a rule could not read, which is no defect of it; or NULL */
 	const char
 		*inexact; /* what an exact resume would need and is not there: the first reason */
 };
@@ -92,6 +93,9 @@ void place_stream(
 
 /* A number for a message, rounded to so many significant digits. */
 const char *rounded_text(struct findings *sink, double v, int digits);
+
+/* A fact's value for a message. */
+const char *fact_text(struct findings *sink, const struct fact *fact);
 
 /* A count for a message: "12 000"; and with its unit, which takes an s but for one: "3 steps". */
 const char *count_text(struct findings *sink, int64_t n);

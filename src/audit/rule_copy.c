@@ -66,9 +66,7 @@ static const char *type_text(struct findings *sink, const struct state_tensor *t
 	for (uint8_t k = 0; k < t->ndim; k++)
 		strbuf_printf(&b, "%s%lld", k ? ", " : "", (long long)t->shape[k]);
 	strbuf_add_char(&b, ']');
-	const char *text = findings_text(sink, "%s", strbuf_text(&b));
-	strbuf_release(&b);
-	return text;
+	return findings_take(sink, &b);
 }
 
 /* What two tensors are compared by. */
@@ -308,17 +306,6 @@ static const struct fact **sorted_facts(const struct state *s, size_t *count)
 	if (list && *count > 1)
 		qsort(list, *count, sizeof *list, by_identity);
 	return list;
-}
-
-static const char *fact_text(struct findings *sink, const struct fact *f)
-{
-	struct strbuf b;
-
-	strbuf_init(&b, 400);
-	fact_print(&b, f);
-	const char *text = findings_text(sink, "%s", strbuf_text(&b));
-	strbuf_release(&b);
-	return text;
 }
 
 /* One finding for all facts that differ, with the first of them. */

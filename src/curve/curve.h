@@ -10,7 +10,8 @@
  * adds 1 and says so in the file's note.
  *
  * Memory: 40 B a point, at most limits->curve_points of them; what does not fit is counted in
- * `dropped` and makes the answer incomplete.
+ * `dropped` and makes the answer incomplete. Of a series whose role is not known, only their number
+ * is kept, unless the options ask for it.
  */
 #ifndef CURVE_CURVE_H
 #define CURVE_CURVE_H
@@ -23,7 +24,7 @@
 
 #define CURVE_NONE UINT32_MAX
 
-/* What a series is of. One row of series.def each, with its name and the names writers give it. */
+/* What a series is of: one row of roles.def each. What writers call it: names.def. */
 enum curve_role {
 #define ROLE(id, name, unit) CURVE_##id,
 #include "curve/roles.def"
@@ -46,6 +47,7 @@ enum curve_mean {
 	CURVE_OF_INTERVAL, /* mean of the steps since the point before, or since the launch */
 	CURVE_OF_EPOCH,    /* mean of the epoch so far */
 	CURVE_OF_ALL,      /* mean of all steps since the launch */
+	CURVE_OF_UNKNOWN,  /* not said: of that step where points are one step apart */
 };
 
 /* One file, or one text that was read. */
@@ -65,16 +67,18 @@ struct curve_series {
 	uint8_t unit;       /* enum curve_unit, of x */
 	uint8_t mean;       /* enum curve_mean */
 	const char *name;   /* as the writer calls it: "lm loss", "train/loss" */
-	const char *source; /* of CURVE_LOSS of one data source: its name; "" */
+	const char *source; /* of CURVE_SOURCE_LOSS: the data source's name; else "" */
 	int32_t rank;       /* that printed it, or -1 */
-	uint64_t points;
+	bool kept;          /* its points are in the log */
+	uint64_t points;    /* all, kept or not */
 };
 
 struct curve_point {
 	double x;
 	double value; /* NAN and Inf are what was logged */
 	double wall;  /* seconds since 1970, or NAN */
-	/* One unit in the last place as logged, which bounds what differences mean; 0: binary. */
+	/* One unit in the last place as logged, which bounds what differences mean; 0: binary.
+	 * Where writers leave out trailing zeros, the least of its neighbours' is what counts. */
 	float resolution;
 	uint32_t series;
 	uint64_t at; /* line (text) or byte offset (binary) in the file, from 1 */
@@ -136,12 +140,15 @@ struct curve_options {
 	const struct limits *limits;
 	const struct curve_pattern *patterns;
 	size_t pattern_count;
+	bool others; /* keep the points of series of unknown roles too */
 };
 
 /*
  * Read the logs at `paths`: files, and folders, in which every file is a log if its beginning says
- * so. An error where nothing can be read at all; the log is empty then. What is damaged is counted,
- * and the rest is read. `paths` must outlive the log.
+ * so. Files of one format are read in the order in which they were begun, as far as they say so,
+ * else in the order of `paths` and of their names; a file that is found twice is read once. An
+ * error where nothing can be read at all; the log is empty then. What is damaged is counted, and
+ * the rest is read.
  */
 int curve_open(struct curve_log *l, const char *const *paths, size_t n,
 	const struct curve_options *o, struct error *e);
@@ -155,7 +162,14 @@ void curve_release(struct curve_log *l);
 /* The name of the format that a file's first bytes are in, or NULL. */
 const char *curve_recognise(const char *name, const void *head, size_t n);
 
-/* The role's name as the user types it, its unit; the role of a name, or CURVE_OTHER. */
+/* The role's name as the user types it ("grad-norm"), and the unit of its values ("" for none). */
 const char *curve_role_name(enum curve_role role);
+const char *curve_role_unit(enum curve_role role);
+
+/* The role that the user calls so, or CURVE_OTHER. */
+enum curve_role curve_role_named(struct slice name);
+
+/* "steps", "samples", … */
+const char *curve_unit_name(enum curve_unit unit);
 
 #endif

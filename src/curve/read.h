@@ -4,6 +4,7 @@
 #define CURVE_READ_H
 
 #include "base/lines.h"
+#include "base/lookup.h"
 #include "base/source.h"
 #include "curve/curve.h"
 
@@ -21,6 +22,7 @@ struct curve_reading {
 	uint64_t at; /* line or offset of the record at hand */
 	double wall; /* of the record at hand, or NAN */
 	const struct curve_options *options;
+	struct lookup by_name; /* the file's series; curve_series_of()'s own */
 };
 
 struct curve_reader {
@@ -31,11 +33,26 @@ struct curve_reader {
 	/* Read it all. What cannot be read is counted by curve_lost(); an error is one that ends
 	 * the reading of all files (memory). */
 	int (*read)(struct curve_reading *r, struct error *e);
+	/* When the file was begun, in seconds or any other number that grows from file to file; NAN
+	 * where it does not say. May be NULL. */
+	double (*begun)(const char *name, const char *head, size_t n);
 };
 
+/* What the name of a series says, by names.def and the rules of naming.c. */
+struct curve_meaning {
+	enum curve_role role;
+	enum curve_unit unit; /* of x; CURVE_UNITS: the name does not say */
+	enum curve_mean mean;
+	bool says_mean;
+	struct slice source; /* of CURVE_SOURCE_LOSS; points into the name */
+};
+
+struct curve_meaning curve_meaning_of(struct slice name);
+
 /*
- * The series of a name, made where it is new. The role and what a point means follow from the name
- * by names.def where `role` is CURVE_OTHER.
+ * The series of a name, unit and rank, made where it is new. Where `role` is CURVE_OTHER, the role
+ * follows from the name, and so do unit and mean where the name says them. CURVE_NONE where there
+ * are too many: its points are dropped. O(name).
  */
 int curve_series_of(struct curve_reading *r, struct slice name, enum curve_role role,
 	enum curve_unit unit, enum curve_mean mean, int32_t rank, uint32_t *series,
@@ -58,9 +75,11 @@ void curve_writer(struct curve_reading *r, const char *writer);
 void curve_note(struct curve_reading *r, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* A number as people and programs print it (1.25E+00, nan, inf, -1,234.5; "1.05M" where
- * `suffixes`), the whole slice; its unit in the last place. False where it is none. O(n), no
- * locale. */
+/*
+ * A number as people and programs print it: 1.25E+00, nan, -inf, -1,234.5, and 1.05M (K, M, B, G,
+ * T) where `suffixes`; the whole slice, and its unit in the last place (0 for nan and inf). False
+ * where it is none. O(n), no locale.
+ */
 bool curve_number(struct slice text, bool suffixes, double *value, float *resolution);
 
 #endif

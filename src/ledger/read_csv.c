@@ -11,7 +11,7 @@
 #include "base/text.h"
 #include "base/lines.h"
 #include "ledger/read.h"
-#include "ledger/scan.h"
+#include "base/scan.h"
 #include "ledger/step_line.h"
 
 #define COLUMNS_MAX 256u
@@ -603,8 +603,12 @@ static int read_csv(struct reading *r, struct error *e)
 		status = take_next(c, state, e);
 	if (status == RP_OK)
 		status = flush_step(c, e);
-	if (status == RP_OK && state == LINE_FAILED)
-		reading_lost(r, "the rest was not read: %s", why.text);
+	if (status == RP_OK && state == LINE_FAILED) {
+		if (error_of_system(&why))
+			status = fail(e, why.status, why.offset, "%s", why.text);
+		else
+			reading_lost(r, "the rest was not read: %s", why.text);
+	}
 	array_release(&c->rows);
 	array_release(&c->keys);
 	array_release(&c->sources);
