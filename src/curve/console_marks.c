@@ -63,6 +63,7 @@ static int say(struct console_marks *m, enum curve_mark_kind kind, double x, dou
 {
 	if (kind == CURVE_LAUNCH)
 		m->settings = 0;
+	m->r->wall = console_clock(m->line);
 	return curve_mark(m->r, kind, CURVE_STEPS, x, value, text, e);
 }
 
