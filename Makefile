@@ -30,7 +30,7 @@ B := build/$(MODE)
 
 # The arrows of the house: a folder sees the folders on its left and no others. Each folder is compiled
 # against a folder of links to what it may include, so that a wrong arrow does not compile.
-FOLDERS := base finding value container rng columns state profile ledger audit report api cli
+FOLDERS := base finding value container rng columns state profile ledger curve audit report api cli
 SEES_base := base
 SEES_finding := $(SEES_base) finding
 SEES_value := $(SEES_finding) value
@@ -40,7 +40,8 @@ SEES_columns := base columns
 SEES_state := $(SEES_container) rng columns state
 SEES_profile := $(SEES_state) profile
 SEES_ledger := $(SEES_profile) ledger
-SEES_audit := $(SEES_ledger) audit
+SEES_curve := $(SEES_state) curve
+SEES_audit := $(SEES_ledger) curve audit
 SEES_report := $(SEES_audit) report
 SEES_api := $(SEES_report) api
 SEES_cli := $(SEES_api) cli
@@ -288,7 +289,7 @@ $(BENCHES): $B/bench/%: bench/%.c $B/libreprise.a
 	$(Q)$(CC) $(ALL_CFLAGS) -Iinclude -Isrc $(ALL_LDFLAGS) -o $@ $< $B/libreprise.a $(LIBS)
 
 .PHONY: bench
-bench: $B/bench/pickle $B/bench/rng $B/reprise ## measure speeds as ratios to what one would run instead (PYTHON=… with torch)
+bench: $B/bench/pickle $B/bench/rng $B/bench/ledger $B/reprise $B/reprise-h5 ## measure speeds as ratios to what one would run instead (PYTHON=… with torch)
 	$(Q)bench/run.sh $B $(BENCH)
 
 .PHONY: documents

@@ -7,7 +7,6 @@ The others only count the ids that occur twice: DuckDB from a table that it hold
 same file; `sort | uniq -d` on the numbers of the smallest size. Times are of processor seconds, user and system,
 as others may be at work on the machine, and of the clock."""
 import os
-import resource
 import subprocess
 import sys
 import time
@@ -43,13 +42,21 @@ def write_log(path, rows, hashes):
     return ids
 
 
+# A process that is started from a large one counts its size as its own peak; so start from a small one.
+LAUNCH = """
+import resource, subprocess, sys
+done = subprocess.run(sys.argv[1:], stdout=subprocess.PIPE, text=True)
+used = resource.getrusage(resource.RUSAGE_CHILDREN)
+print(used.ru_utime + used.ru_stime, used.ru_maxrss * 1024, done.stdout)
+"""
+
+
 def run(*command):
     """(clock, processor, peak bytes, output) of a command."""
-    start, before = time.time(), resource.getrusage(resource.RUSAGE_CHILDREN)
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    output = process.communicate()[0]
-    clock, after = time.time() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
-    return clock, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, after.ru_maxrss * 1024, output
+    start = time.time()
+    done = subprocess.run([sys.executable, "-S", "-c", LAUNCH, *command], stdout=subprocess.PIPE, text=True, check=True)
+    cpu, peak, output = done.stdout.split(" ", 2)
+    return time.time() - start, float(cpu), int(peak), output
 
 
 def in_duckdb(ids):
@@ -90,7 +97,7 @@ def main():
                 sys.exit("the audit says " + output)
             what = "hashes" if hashes else "ids"
             print(f"audit {rows:.0e} {what:6} {cpu:7.2f} s of processors, {clock:6.2f} s by the clock, "
-                  f"{os.path.getsize(path) / cpu / 1e6:5.0f} MB/s, memory up to now {peak / 1e6:.0f} MB")
+                  f"{os.path.getsize(path) / cpu / 1e6:5.0f} MB/s, peak memory {peak / 1e6:.0f} MB")
             for name, (their_clock, their_cpu) in (
                 ("DuckDB's table", in_duckdb(ids)),
                 ("DuckDB, the file", from_file_in_duckdb(path, "keys" if hashes else "ids")),

@@ -26,6 +26,11 @@ rng() {
 	"$build/bench/rng"
 }
 
+# Sample logs: text on one core, and the size of sealed ones.
+ledger() {
+	REPRISE_H5=$(realpath "$build/reprise-h5") "$build/bench/ledger" "$build/bench"
+}
+
 # A torch file of 4 GB: show, ls, get and verify --quick against opening it with torch (memory-mapped,
 # weights only), and verify with the bytes against reading them with cat. PYTHON names an interpreter that
 # has torch; without it the file cannot be made.
@@ -50,7 +55,7 @@ audit() {
 	"${PYTHON:-python3}" "$top/audit.py" "$build/reprise" ${AUDIT_ROWS:-}
 }
 
-[ $# -gt 0 ] || set -- pickle rng open bytes shards audit
+[ $# -gt 0 ] || set -- pickle rng ledger open bytes shards audit
 for part; do
 	"$part"
 done

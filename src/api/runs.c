@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "api/conclude.h"
+#include "api/run.h"
 #include "api/subject.h"
 #include "audit/case.h"
 #include "audit/data.h"
@@ -690,21 +691,47 @@ bool audit_has_checkpoint(const char *path, const struct limits *limits)
 	return found;
 }
 
+/* What the user told of the run whose logs these are. */
+static int open_told(struct run_in_use *told, struct report *r, const char *log,
+	const struct audit_options *o, struct error *e)
+{
+	struct stat st;
+	bool folder = stat(log, &st) == 0 && S_ISDIR(st.st_mode);
+
+	return run_open_beside(told, r, o->common.run, log, folder, e);
+}
+
+static int open_log(struct ledger *l, const char *const *paths, size_t count,
+	const struct run_in_use *told, const struct audit_options *o, struct error *e)
+{
+	struct ledger_options lo = {.limits = &o->common.limits,
+		.memory = o->common.limits.memory / 5 * 3,
+		.run = run_file_of(told)};
+
+	return ledger_open(l, paths, count, &lo, e);
+}
+
 static int judge_run(struct report *r, const struct tables *t, const struct run *run,
 	const struct audit_options *o, struct sum *sum, struct error *e)
 {
+	struct run_in_use told;
 	struct ledger l;
-	struct ledger_options lo = {
-		.limits = &o->common.limits, .memory = o->common.limits.memory / 5 * 3};
-	int status = ledger_open(&l, (const char *const *)run->logs.items, run->logs.count, &lo, e);
 
-	if (status < 0)
-		return fail_wrap(e, "%s", run->name);
 	for (size_t i = 0; i < run->logs.count; i++)
 		report_add_input(r, run->logs.items[i], "run", "sample log");
-	sum->runs++;
-	status = judge_ledger(r, t, run, &l, o, sum, e);
-	ledger_release(&l);
+	int status = open_told(&told, r, run->logs.items[0], o, e);
+	if (status == RP_OK) {
+		status = open_log(
+			&l, (const char *const *)run->logs.items, run->logs.count, &told, o, e);
+		if (status < 0)
+			fail_wrap(e, "%s", run->name);
+	}
+	if (status == RP_OK) {
+		sum->runs++;
+		status = judge_ledger(r, t, run, &l, o, sum, e);
+		ledger_release(&l);
+	}
+	run_release(&told);
 	return status;
 }
 
@@ -827,19 +854,21 @@ int audit_rehearsal(struct report *r, const char *run, const char *rehearsal,
 	const struct audit_options *o, struct error *e)
 {
 	const char *const paths[] = {run, rehearsal};
+	struct run_in_use told;
 	struct ledger l;
-	struct ledger_options lo = {
-		.limits = &o->common.limits, .memory = o->common.limits.memory / 5 * 3};
-	int status = ledger_open(&l, paths, 2, &lo, e);
 
+	report_add_input(r, run, "run", "sample log");
+	report_add_input(r, rehearsal, "rehearsal", "sample log");
+	int status = open_told(&told, r, run, o, e);
+	if (status == RP_OK)
+		status = open_log(&l, paths, 2, &told, o, e);
 	if (status == RP_OK) {
-		report_add_input(r, run, "run", "sample log");
-		report_add_input(r, rehearsal, "rehearsal", "sample log");
 		status = judge_rehearsal(r, &l, o, e);
 		if (status < 0)
 			fail_wrap(e, "%s", rehearsal);
 		ledger_release(&l);
 	}
+	run_release(&told);
 	report_finish(r);
 	return status;
 }

@@ -115,6 +115,17 @@ const char *rounded_text(struct findings *sink, double v, int digits)
 	return text;
 }
 
+const char *fact_text(struct findings *sink, const struct fact *f)
+{
+	struct strbuf b;
+
+	strbuf_init(&b, 400);
+	fact_print(&b, f);
+	const char *text = findings_text(sink, "%s", strbuf_text(&b));
+	strbuf_release(&b);
+	return text;
+}
+
 const char *count_text(struct findings *sink, int64_t n)
 {
 	struct strbuf b;

@@ -93,6 +93,9 @@ void place_stream(
 /* A number for a message, rounded to so many significant digits. */
 const char *rounded_text(struct findings *sink, double v, int digits);
 
+/* A fact's value for a message. */
+const char *fact_text(struct findings *sink, const struct fact *fact);
+
 /* A count for a message: "12 000"; and with its unit, which takes an s but for one: "3 steps". */
 const char *count_text(struct findings *sink, int64_t n);
 const char *counted_text(struct findings *sink, uint64_t n, const char *unit);

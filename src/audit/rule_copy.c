@@ -310,17 +310,6 @@ static const struct fact **sorted_facts(const struct state *s, size_t *count)
 	return list;
 }
 
-static const char *fact_text(struct findings *sink, const struct fact *f)
-{
-	struct strbuf b;
-
-	strbuf_init(&b, 400);
-	fact_print(&b, f);
-	const char *text = findings_text(sink, "%s", strbuf_text(&b));
-	strbuf_release(&b);
-	return text;
-}
-
 /* One finding for all facts that differ, with the first of them. */
 static void tell_fact(struct audit_case *c, struct findings *sink, const struct fact *was,
 	const struct fact *is, uint64_t odd, uint64_t all)

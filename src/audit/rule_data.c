@@ -253,7 +253,7 @@ static void tell_fresh(struct findings *sink, const struct case_line *c, const s
 	if (known)
 		f->meaning = findings_text(sink, "%s of the epoch are never consumed",
 			counted_text(sink, missing, "sample"));
-	if (j->repeated > 0)
+	if (j->repeated > 0 && !c->tally.replacement)
 		tell_other_order(sink, c, s, j);
 }
 

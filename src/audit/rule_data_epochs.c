@@ -54,6 +54,12 @@ uint64_t epoch_hole(const struct case_line *c, size_t epoch)
 			break;
 		}
 	}
+	/* A declared skip may pass over the epoch's end: the resume opens the next one then. */
+	size_t next = seam_of_epoch(c, epoch + 1);
+	if (next < c->alignments.seams.count && c->alignments.seams.items[next].opens &&
+		c->alignments.seams.items[next].epoch == epoch + 1 &&
+		c->judged.list.items[next].outcome == SEAM_SKIPPED)
+		explained += c->judged.list.items[next].declared;
 	explained += c->judged.dropped;
 	return missing > explained ? missing - explained : 0;
 }
@@ -312,6 +318,39 @@ const struct rule rule_data_epochs = {
 
 /* The order of epochs -------------------------------------------------------------------------- */
 
+/*
+ * Whether ids rise inside the batches of ranks, as they do where data is read in order, but for a
+ * wrap at the epoch's end: more often than in a shuffled order. True where no batch can tell.
+ */
+static bool rises_in_batches(const struct case_line *c, size_t epoch)
+{
+	const struct ledger *l = c->lineage.ledger;
+	const struct line_epoch *p = &c->tally.epochs.items[epoch];
+	struct sample_source line = lineage_line(&c->lineage);
+	struct sample_buffer *buffer = sample_buffer_new();
+	struct place_index places = {0};
+	struct sample_block b;
+	uint64_t rows = p->rows < ORDER_ROWS ? p->rows : ORDER_ROWS, rises = 0, pairs = 0;
+	bool looked = buffer && place_index_init(&places, l, NULL) >= 0;
+
+	for (uint64_t at = 0; looked && at < rows; at += b.n) {
+		looked = line.read(&line, p->at + at, (size_t)(rows - at), buffer, &b, NULL) >= 0;
+		for (size_t i = 1; looked && i < b.n; i++) {
+			uint64_t place = p->at + at + i;
+			const struct line_part *part =
+				&c->lineage.line.items[lineage_part_at(&c->lineage, place)];
+			if (place_in(&places, line_row(part, place), part->first, part->steps)
+					.slot == 0)
+				continue;
+			pairs++;
+			rises += b.keys[i] > b.keys[i - 1];
+		}
+	}
+	place_index_release(&places);
+	sample_buffer_free(buffer);
+	return 10 * rises >= 6 * pairs;
+}
+
 /* Ids that only go up, as those of data that is read in order do: its first half is a stretch. */
 static bool reads_in_order(const struct case_line *c, size_t epoch)
 {
@@ -334,7 +373,8 @@ static bool reads_in_order(const struct case_line *c, size_t epoch)
 		}
 	}
 	sample_buffer_free(buffer);
-	return rows > 0 && low <= high && high - low < rows + c->judged.batch;
+	return rows > 0 && low <= high && high - low < rows + c->judged.batch &&
+	       rises_in_batches(c, epoch);
 }
 
 static bool declared_unshuffled(const struct ledger *l)

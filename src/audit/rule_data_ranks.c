@@ -226,6 +226,41 @@ static uint64_t even_factor(const struct case_line *c, size_t part)
 	return k >= 1.9 && fabs(k - round(k)) < 0.05 * k ? (uint64_t)llround(k) : 0;
 }
 
+/* Repeats inside steps of one rank that the data's own duplicates give. */
+static double chance_in_step(const struct case_line *c, size_t part)
+{
+	const struct ledger_geometry *g = part_geometry(c, part);
+	double batch = g->ranks > 0 ? (double)g->samples / g->ranks : 0;
+
+	return c->judged.duplicates * (double)c->lineage.line.items[part].rows * batch / 2;
+}
+
+/* Loader workers of one rank that deliver the same. */
+static bool tell_workers(struct findings *sink, const struct case_line *c, size_t part)
+{
+	const struct lineage *g = &c->lineage;
+	const struct line_part *p = &g->line.items[part];
+	const struct ledger_attempt *a = &g->ledger->attempts.items[p->attempt];
+	uint64_t again = c->tally.parts.items[part].in_workers;
+	bool content =
+		g->ledger->spaces.count == 1 && g->ledger->spaces.items[0].kind == KEY_CONTENT;
+
+	if (!is_excess(again, chance_in_step(c, part) * 2))
+		return false;
+	struct finding *f = finding_add(sink, content ? FINDING_R109 : FINDING_D106,
+		"%s%s: loader workers of a rank deliver the same: %s come from two of them",
+		c->what, data_attempt(sink, g->ledger, p->attempt),
+		counted_text(sink, again, "sample"));
+	data_place(f, g, p->at, p->rows);
+	f->observed = quantity_count((int64_t)again);
+	f->expected = quantity_count(0);
+	f->unit = "samples of another worker";
+	f->cause = a->workers > 0 ? findings_text(sink, "%lld workers read one and the same stream",
+					    (long long)a->workers)
+				  : "workers read one and the same stream";
+	return true;
+}
+
 static void tell_repeats(struct findings *sink, const struct case_line *c, size_t part)
 {
 	const struct lineage *g = &c->lineage;
@@ -234,26 +269,11 @@ static void tell_repeats(struct findings *sink, const struct case_line *c, size_
 	const struct ledger_attempt *a = &g->ledger->attempts.items[p->attempt];
 	const struct ledger_geometry *geometry = part_geometry(c, part);
 	uint64_t factor = even_factor(c, part), again = n->in_step + n->in_rank + n->in_workers;
-	double batch = geometry->ranks > 0 ? (double)geometry->samples / geometry->ranks : 0;
-	double chance = c->judged.duplicates * (double)p->rows * batch / 2;
-	bool content =
-		g->ledger->spaces.count == 1 && g->ledger->spaces.items[0].kind == KEY_CONTENT;
+	double chance = chance_in_step(c, part);
 	const char *attempt = data_attempt(sink, g->ledger, p->attempt);
 
-	if (n->in_workers > 0 && is_excess(n->in_workers, chance * 2)) {
-		struct finding *f = finding_add(sink, content ? FINDING_R109 : FINDING_D106,
-			"%s%s: loader workers of a rank deliver the same: %s come from two of them",
-			c->what, attempt, counted_text(sink, n->in_workers, "sample"));
-		data_place(f, g, p->at, p->rows);
-		f->observed = quantity_count((int64_t)n->in_workers);
-		f->expected = quantity_count(0);
-		f->unit = "samples of another worker";
-		f->cause = a->workers > 0 ? findings_text(sink,
-						    "%lld workers read one and the same stream",
-						    (long long)a->workers)
-					  : "workers read one and the same stream";
+	if (tell_workers(sink, c, part))
 		return;
-	}
 	if (factor > 1 || is_excess(n->in_step, chance)) {
 		bool workers = factor > 1 && (int64_t)factor == a->workers;
 		struct finding *f = finding_add(sink, FINDING_D106,
@@ -302,7 +322,10 @@ static void run_data_repeats(struct audit_case *c, struct findings *sink, struct
 		const char *subject = findings_text(sink, "repeats inside %sattempts", line->what);
 		uint64_t parts = line->lineage.line.count;
 
+		/* Keys that never come again cannot repeat, but workers may draw the same ones. */
 		if (line->judged.keys_change) {
+			for (size_t k = line->from_part; k < parts; k++)
+				tell_workers(sink, line, k);
 			cover_not_checked(cover, "data-repeats", subject,
 				"content keys do not come again from epoch to epoch");
 			continue;

@@ -531,23 +531,12 @@ static bool changed(const struct audit_case *c, enum fact_key key, const struct 
 	       !fact_equal(*before, *after);
 }
 
-static const char *value_text(struct findings *sink, const struct fact *f)
-{
-	struct strbuf b;
-
-	strbuf_init(&b, 400);
-	fact_print(&b, f);
-	const char *text = findings_text(sink, "%s", strbuf_text(&b));
-	strbuf_release(&b);
-	return text;
-}
-
 static struct finding *change_finding(struct audit_case *c, struct findings *sink,
 	enum finding_code code, const char *name, const struct fact *before,
 	const struct fact *after)
 {
 	struct finding *f = finding_add(sink, code, "%s changed from %s to %s", name,
-		value_text(sink, before), value_text(sink, after));
+		fact_text(sink, before), fact_text(sink, after));
 	double x, y;
 
 	place_fact(sink, f, c->current, after);
@@ -555,8 +544,8 @@ static struct finding *change_finding(struct audit_case *c, struct findings *sin
 		f->observed = quantity_real(y);
 		f->expected = quantity_real(x);
 	} else {
-		f->observed = quantity_text(value_text(sink, after));
-		f->expected = quantity_text(value_text(sink, before));
+		f->observed = quantity_text(fact_text(sink, after));
+		f->expected = quantity_text(fact_text(sink, before));
 	}
 	return f;
 }

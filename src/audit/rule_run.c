@@ -98,14 +98,9 @@ static void contradiction(struct audit_case *c, struct findings *sink, const str
 {
 	enum finding_code code = contradiction_code(read);
 	const struct fact_row *row = &fact_rows[read->key];
-	struct strbuf b;
 	double x;
+	const char *saved = fact_text(sink, read), *said = told_text(sink, told);
 
-	strbuf_init(&b, 400);
-	fact_print(&b, read);
-	const char *saved = findings_text(sink, "%s", strbuf_text(&b)),
-		   *said = told_text(sink, told);
-	strbuf_release(&b);
 	struct finding *f = finding_add(sink, code,
 		"%s is %s in the checkpoint, and the run file says %s", row->name, saved, said);
 	place_fact(sink, f, c->current, read);

@@ -140,7 +140,10 @@ static void report_reentry(struct audit_case *c, struct findings *sink, uint32_t
 	int64_t expected = (int64_t)before->keys[before->n - 1] + 1;
 	int64_t observed = (int64_t)after->keys[0], moved = observed - expected;
 	double would = re->target[source] * (double)re->consumed - (double)of_source;
-	if (moved == 0 || fabs((double)moved - would) > 2 + 0.01 * fabs(would))
+	/* A blend that draws at random is as far from its shares as chance lets it. */
+	double p = re->target[source], chance = sqrt((double)re->consumed * p * (1 - p));
+	if (moved == 0 || fabs((double)moved - would) > 2 + 0.01 * fabs(would) + 4 * chance ||
+		(double)moved * would <= 0 || 2 * fabs((double)moved) < fabs(would))
 		return;
 	const struct line_part *part = &c->lineage->line.items[re->part];
 	const char *name = findings_escaped(sink, slice_of(l->sources.items[source].name));

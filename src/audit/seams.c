@@ -3,8 +3,10 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
-#define WINDOW_STEPS 64u /* the longest window in which a permutation is one */
+#define WINDOW_STEPS 64u /* the longest window in which batches take other turns */
+#define MIXED_STEPS 8u   /* the longest in which samples take other batches; beyond it, an order */
 #define SEQUENCE_ROWS 4096u
 #define CHANGED_SHARE 0.9 /* new keys in later epochs from which on keys do not come again */
 
@@ -236,18 +238,36 @@ static int sequence_lag(const struct case_line *c, const struct seam *s, bool *k
 
 /* Judging -------------------------------------------------------------------------------------- */
 
+#define HOPS 64u /* replays of replays that are followed back */
+
+/* Where a sample of the line came for the first time, as far as earlier replays tell. */
+static uint64_t first_place(const struct case_line *c, uint64_t at)
+{
+	for (unsigned hop = 0; hop < HOPS; hop++) {
+		size_t part = lineage_part_at(&c->lineage, at);
+		if (part == 0)
+			break;
+		const struct seam *s = &c->alignments.seams.items[part - 1];
+		const struct seam_judgement *j = &c->judged.list.items[part - 1];
+		bool replay = j->outcome == SEAM_FROM_START || j->outcome == SEAM_FROM_EPOCH ||
+			      j->outcome == SEAM_WINDOW;
+		if (!replay || at - s->at >= j->run)
+			break;
+		at = j->source + (at - s->at);
+	}
+	return at;
+}
+
 static void judge_replay(const struct case_line *c, const struct seam *s, struct seam_judgement *j)
 {
 	uint64_t source = align_source(s, &s->again), start = s->at - s->behind;
+	uint64_t first = first_place(c, source);
 
 	j->source = source;
 	j->expected_at = s->behind;
-	j->observed_at = source > start ? source - start : 0;
+	j->observed_at = first > start ? first - start : 0;
 	j->run = s->again.run > 0 ? s->again.first + s->again.run : j->repeated;
-	j->outcome = source == 0       ? SEAM_FROM_START
-		     : source == start ? SEAM_FROM_EPOCH
-				       : SEAM_WINDOW;
-	(void)c;
+	j->outcome = first == 0 ? SEAM_FROM_START : first == start ? SEAM_FROM_EPOCH : SEAM_WINDOW;
 }
 
 /* The order of an earlier epoch, which was not that of this one before the seam. */
@@ -335,7 +355,7 @@ static bool judge_permuted(
 	/* Without the end of a window in the key: all batches known, none far from its turn. */
 	bool turns = looked >= 3 && known + (uint32_t)farthest >= looked && farthest > 0 &&
 		     farthest <= 16 && known >= 2;
-	if (window == 0 && !turns)
+	if ((window == 0 && !turns) || (window > MIXED_STEPS && !j->batches_whole && !turns))
 		return false;
 	j->outcome = SEAM_PERMUTED;
 	j->window = window > 0 ? window : (uint32_t)farthest + 1;
@@ -369,8 +389,12 @@ static int judge_without_repeats(
 	uint64_t next = 0;
 
 	if (s->key.origin != KEY_NONE && s->match.differs) {
+		/* As many as the key may hold beyond what was passed over. */
+		uint64_t beyond = s->ahead.offset > 0 && (uint64_t)s->ahead.offset < s->key.rows
+					  ? s->key.rows - (uint64_t)s->ahead.offset
+					  : 0;
 		if (align_in_order(&s->ahead) && s->ahead.offset > 0 &&
-			2 * s->ahead.heads > s->head &&
+			2 * s->ahead.heads > (beyond < s->head ? beyond : s->head) &&
 			!(s->match.same > 0 && !s->match.by_samples)) {
 			hole_at(s, j, (uint64_t)s->ahead.offset);
 			return RP_OK;
@@ -480,6 +504,32 @@ static void judge_skip(const struct case_line *c, const struct seam *s, struct s
 		j->outcome = SEAM_SKIP_WRONG;
 }
 
+/* The data set, in its order, whose samples a place of the line holds; LEDGER_NONE: unknown. */
+static uint32_t dataset_at(const struct case_line *c, uint64_t at)
+{
+	struct sample_source line = lineage_line(&c->lineage);
+	struct sample_buffer *buffer = sample_buffer_new();
+	struct sample_block b;
+	uint32_t dataset = LEDGER_NONE;
+
+	if (buffer && line.read(&line, at, 1, buffer, &b, NULL) >= 0 && b.n > 0)
+		dataset = c->lineage.ledger->spaces.items[b.spaces ? b.spaces[0] : 0].dataset;
+	sample_buffer_free(buffer);
+	return dataset;
+}
+
+/* Whether ids name other samples from the seam on: those of two orders are never compared. */
+static bool is_renumbered(const struct case_line *c, const struct seam *s)
+{
+	const struct ledger *l = c->lineage.ledger;
+
+	if (l->datasets.count < 2 || s->at == 0)
+		return false;
+	uint32_t a = dataset_at(c, s->at - 1), b = dataset_at(c, s->at);
+	return a != b && a < l->datasets.count && b < l->datasets.count &&
+	       strcmp(l->datasets.items[a].order, l->datasets.items[b].order) != 0;
+}
+
 static int judge_seam(
 	const struct case_line *c, const struct seam *s, struct seam_judgement *j, struct error *e)
 {
@@ -494,12 +544,22 @@ static int judge_seam(
 	j->fresh_declared = seam_fresh_declared(a);
 	j->expected = expected_repeats(c, s);
 	j->repeated = repeats_of(c, s);
+	if (is_renumbered(c, s)) {
+		j->outcome = SEAM_UNKNOWABLE;
+		j->why = "the samples after it are numbered in another order";
+		return RP_OK;
+	}
 	if (c->judged.keys_change) {
 		j->outcome = SEAM_UNKNOWABLE;
 		j->why = "content keys do not come again from epoch to epoch (augmentation?)";
 		return RP_OK;
 	}
 	bool excess = is_excess(c, s, j->repeated, j->expected);
+	/* What is read is the order of another epoch, of which a few samples happen to lie in
+	 * order. */
+	if (excess && !j->fresh_declared && s->before.votes > 2 * s->again.votes &&
+		judge_other_epoch(c, s, j))
+		return RP_OK;
 	if (excess && align_in_order(&s->again)) {
 		judge_replay(c, s, j);
 		/* Where nothing tells epochs, all of the data once more in order may be one. */
@@ -534,6 +594,12 @@ static int judge_seam(
 		return RP_OK;
 	}
 	int status = judge_without_repeats(c, s, j, e);
+	/* Another blend gives another order, and its dead branch is no answer key. */
+	if (status == RP_OK && a->intent.weights &&
+		(j->outcome == SEAM_DIFFERS || j->outcome == SEAM_PERMUTED)) {
+		j->outcome = SEAM_SOUND;
+		j->why = "the weights changed, as declared, and with them the order";
+	}
 	if (status == RP_OK && j->fresh_declared &&
 		(j->outcome == SEAM_DIFFERS || j->outcome == SEAM_SOUND ||
 			j->outcome == SEAM_OTHER_EPOCH || j->outcome == SEAM_PERMUTED))
@@ -551,7 +617,12 @@ bool epoch_missing(const struct case_line *c, size_t epoch, uint64_t *missing)
 		return false;
 	if (p->gaps)
 		return false;
-	*missing = size > p->distinct ? size - p->distinct : 0;
+	/* Content that is twice in the data counts twice: what was replayed is told by itself. */
+	uint64_t consumed = p->distinct;
+	for (size_t i = 0; i < c->lineage.ledger->spaces.count; i++)
+		if (c->lineage.ledger->spaces.items[i].kind == KEY_CONTENT)
+			consumed = p->rows;
+	*missing = size > consumed ? size - consumed : 0;
 	return p->ended || p->rows >= size * t->repeat;
 }
 

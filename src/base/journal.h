@@ -40,7 +40,8 @@ enum journal_type {
 /*
  * STEP: i64 step, u64 first row (of the attempt and rank), u64 sum[2], u64 chain, i32 epoch,
  * u16 micro-batches, u16 columns, then the columns. A step of more rows than a block holds is
- * several blocks. Keys are there wherever rows are.
+ * several blocks. Keys are there wherever rows are. The sum is that of the block\'s rows, the chain
+ * that of the call\'s rows up to the block\'s end (base/identity.h).
  */
 #define JOURNAL_STEP_BYTES 48u
 /* Rows of one block at the most: 30 B each stay far below the longest payload. */

@@ -10,6 +10,7 @@
  *   team                          threads that do the same to a member each
  *   size, cursor, source          arithmetic on sizes, bytes in hand, bytes in a file
  *   error                         "we could not look"
+ *   lines, scan                   lines of a file; parts of a JSON line
  *   ini, replace, deadline        a strict INI reader; writing a whole file or none; when to stop
  *   version                       versions of Python packages in their order
  *   limits, limits.def            what a hostile file can make us do at the most
@@ -49,13 +50,20 @@
  *   read, readers.def             files and folders into one ledger; which launch a line belongs to
  *   read_jsonl, step_line, said   JSON lines: those of steps, in one pass; all others
  *   read_csv, read_journal        rows of samples; what the recorder writes
- *   lines, scan                   lines of a file; parts of a JSON line
  *   sealed, sealed_columns.def    one checked file of columns
  *   search                        where a sample was consumed, and how much of a source
+ *   plan                          stages, and what a run file tells of a log
  *   doubts                        what is odd in a ledger as a record
+ * curve/      loss logs as tables, whatever wrote them
+ *   curve, read, readers.def      files and folders into one log; what all readers share
+ *   naming, names.def, words.def, roles.def
+ *                                 what the name of a series says
+ *   rows, xs.def                  records of names and numbers into points
+ *   read_jsonl                    JSON lines
  * audit/      the rules: audit, case, rules.def, rule_integrity, rule_position, rule_rng, rule_training,
  *             rule_optimizer, rule_values, rule_replicas, rule_run; about sample logs: seams, rule_data,
- *             rule_data_epochs, rule_data_ranks, rule_data_attempts;
+ *             rule_data_epochs, rule_data_ranks, rule_data_attempts; mixture_table, mixture_stages, rule_mixture,
+ *             rule_stages, rule_ratios, rule_sources, rule_rank_mixture;
  *             defects, defects.def, defect_conditions, rule_defects: what frameworks get wrong, and in
  *             which versions; environment: the versions that will resume;
  *             policy, policies.def: what a gate asks for; verdict: one word, its evidence, an exit status

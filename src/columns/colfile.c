@@ -13,6 +13,7 @@
 #define CHUNK_ROWS 65536u
 #define ONE_PIECE ((uint64_t)8 << 10) /* a smaller column is no longer than its chunks' index */
 #define DEFLATE_LEVEL 6
+#define PASSES_MAX 31u /* chunks that are not tried behind one that was not worth it */
 #define WORTH_PERCENT                                                                              \
 	70u /* deflated bytes that are more than this of the raw ones are not worth it */
 
@@ -111,6 +112,7 @@ void colfile_put_column(struct colfile_writer *w, const char *path, enum column_
 	w->width = width;
 	w->rows = rows;
 	w->done = w->filled = 0;
+	w->passes = w->misses = 0;
 	w->row_bytes = (uint64_t)column_type_size(type) * width;
 	w->chunk_rows = FRAME_ROWS_MAX / w->row_bytes;
 	if (w->chunk_rows > CHUNK_ROWS)
@@ -136,6 +138,25 @@ static void shuffle(const uint8_t *from, uint8_t *to, size_t n, uint32_t size)
 			*to++ = from[i * size + k];
 }
 
+/*
+ * Deflate the shuffled chunk; 0 where it is not worth it. The chunks behind one that was not are
+ * mostly alike, and trying takes longer than all else: more and more of them are passed over.
+ */
+static size_t try_deflate(struct colfile_writer *w, size_t n)
+{
+	if (w->passes > 0) {
+		w->passes--;
+		return 0;
+	}
+	size_t deflated = libdeflate_zlib_compress(
+		w->compressor, w->shuffled, n, w->deflated, n / 100 * WORTH_PERCENT);
+	w->misses = deflated > 0 ? 0 : 2 * w->misses + 1;
+	if (w->misses > PASSES_MAX)
+		w->misses = PASSES_MAX;
+	w->passes = w->misses;
+	return deflated;
+}
+
 /* Hand over a full chunk, shuffled and deflated where that is worth it. The last one is padded. */
 static void put_chunk(struct colfile_writer *w)
 {
@@ -144,8 +165,7 @@ static void put_chunk(struct colfile_writer *w)
 
 	memset(w->chunk + held, 0, n - held);
 	shuffle(w->chunk, w->shuffled, n, column_type_size(w->type));
-	size_t deflated = libdeflate_zlib_compress(
-		w->compressor, w->shuffled, n, w->deflated, n / 100 * WORTH_PERCENT);
+	size_t deflated = try_deflate(w, n);
 	if (deflated > 0) {
 		helper_put_u32(&w->helper, 0);
 		helper_put_bytes(&w->helper, w->deflated, deflated);

@@ -33,6 +33,7 @@ struct colfile_writer {
 	uint64_t rows, done, chunk_rows, row_bytes; /* done: rows handed to the helper */
 	uint8_t *chunk, *shuffled, *deflated;       /* FRAME_ROWS_MAX bytes each */
 	size_t filled;                              /* rows in `chunk` */
+	unsigned passes, misses; /* chunks not to be deflated: now, and after the next failure */
 	struct libdeflate_compressor *compressor;
 };
 

@@ -12,7 +12,8 @@
 #define HEAD_LEAST 16u
 #define HITS_MAX (1u << 22)
 #define BLOCK 8192u
-#define IN_ORDER 0.8 /* share of the votes from which on an offset explains the samples */
+#define IN_ORDER 0.8   /* share of the votes from which on an offset explains the samples */
+#define RUN_PROVES 16u /* samples in a row that are no chance, whatever the others do */
 
 /* Answer keys ---------------------------------------------------------------------------------- */
 
@@ -386,8 +387,12 @@ static int compare_votes(const void *a, const void *b)
 	return (x->i > y->i) - (x->i < y->i);
 }
 
-/* The offset with the most votes; of two with as many, the nearest one. */
-static void count_votes(struct vote *votes, size_t count, struct alignment *best)
+/*
+ * The offset with the most votes; of several with as many `home`, which is that of the epoch's
+ * start (after the second replay from the top, the first one is as good a source), else the nearest
+ * one.
+ */
+static void count_votes(struct vote *votes, size_t count, int64_t home, struct alignment *best)
 {
 	qsort(votes, count, sizeof *votes, compare_votes);
 	best->votes = 0;
@@ -395,9 +400,10 @@ static void count_votes(struct vote *votes, size_t count, struct alignment *best
 		size_t end = i;
 		while (end < count && votes[end].offset == votes[i].offset)
 			end++;
-		int64_t near = llabs(votes[i].offset);
-		if (end - i > best->votes ||
-			(end - i == best->votes && near < llabs(best->offset))) {
+		bool nearer =
+			best->offset != home &&
+			(votes[i].offset == home || llabs(votes[i].offset) < llabs(best->offset));
+		if (end - i > best->votes || (end - i == best->votes && nearer)) {
 			best->votes = end - i;
 			best->offset = votes[i].offset;
 			best->first = votes[i].i;
@@ -478,11 +484,56 @@ static size_t rank_votes(const struct ranks *r, const struct seam *m, const stru
 	return n;
 }
 
+static uint32_t samples_of_step(const struct ranks *r, uint64_t at)
+{
+	const struct line_part *p = &r->g->line.items[lineage_part_at(r->g, at)];
+
+	return r->g->ledger->steps.items[ledger_step_of_row(r->g->ledger, line_row(p, at))].n;
+}
+
+/*
+ * Steps of another size, or shared out otherwise, hold the same samples in other places: the
+ * offsets then scatter within a step around the true one, which is their mean.
+ */
+static void count_by_step(const struct ranks *r, const struct seam *m, const struct vote *votes,
+	size_t count, struct alignment *best)
+{
+	uint64_t own = samples_of_step(r, m->at), before = samples_of_step(r, m->at - 1);
+	int64_t width = (int64_t)(own > before ? own : before);
+	uint32_t *in_window = calloc(m->head + 1, sizeof *in_window);
+	uint64_t heads = 0;
+
+	/* Where little lies behind, any order would do. */
+	if (!in_window || m->behind < 4 * (uint64_t)width || best->heads < own) {
+		free(in_window);
+		return;
+	}
+	for (size_t first = 0, end = 0; first < count; first++) {
+		while (end < count && votes[end].offset - votes[first].offset <= width)
+			heads += in_window[votes[end++].i]++ == 0;
+		if (heads > best->votes) {
+			int64_t sum = 0;
+			best->votes = heads;
+			best->first = UINT64_MAX;
+			for (size_t i = first; i < end; i++) {
+				sum += votes[i].offset - votes[first].offset;
+				best->first = votes[i].i < best->first ? votes[i].i : best->first;
+			}
+			int64_t n = (int64_t)(end - first);
+			best->offset = votes[first].offset + (sum + n / 2) / n;
+			best->by_step = true;
+		}
+		heads -= --in_window[votes[first].i] == 0;
+	}
+	free(in_window);
+}
+
 static void align_class(const struct ranks *r, const struct seam *m, const struct hit *hits,
 	size_t count, enum hit_class class, struct vote *votes, struct alignment *out)
 {
 	size_t n = 0;
 	uint32_t last = UINT32_MAX;
+	int64_t home = class == HIT_AGAIN ? -(int64_t)m->behind : INT64_MAX;
 
 	*out = (struct alignment){0};
 	for (size_t k = 0; k < count; k++) {
@@ -496,16 +547,20 @@ static void align_class(const struct ranks *r, const struct seam *m, const struc
 	}
 	if (n == 0)
 		return;
-	count_votes(votes, n, out);
+	count_votes(votes, n, home, out);
 	if (align_in_order(out))
 		return;
+	struct alignment by_step = {.heads = out->heads};
+	if (class == HIT_AGAIN)
+		count_by_step(r, m, votes, n, &by_step);
 	struct alignment by_rank = {.heads = out->heads, .by_rank = true};
 	n = rank_votes(r, m, hits, count, class, votes);
-	if (n == 0)
-		return;
-	count_votes(votes, n, &by_rank);
+	if (n > 0)
+		count_votes(votes, n, home, &by_rank);
 	if (by_rank.votes > out->votes)
 		*out = by_rank;
+	if (!align_in_order(out) && align_in_order(&by_step))
+		*out = by_step;
 }
 
 uint64_t align_source(const struct seam *s, const struct alignment *a)
@@ -515,7 +570,8 @@ uint64_t align_source(const struct seam *s, const struct alignment *a)
 
 bool align_in_order(const struct alignment *a)
 {
-	return a->votes > 0 && (double)a->votes >= IN_ORDER * (double)a->heads;
+	return a->run >= RUN_PROVES ||
+	       (a->votes > 0 && (double)a->votes >= IN_ORDER * (double)a->heads);
 }
 
 /* Verifying ------------------------------------------------------------------------------------ */
@@ -579,7 +635,7 @@ static int verify(struct alignments *a, struct seam *m, struct alignment *x, enu
 			     all = ledger_samples(a->lineage->ledger);
 	int64_t run;
 
-	if (!align_in_order(x) || x->by_rank)
+	if ((!align_in_order(x) && x->votes < RUN_PROVES) || x->by_rank || x->by_step)
 		return RP_OK;
 	uint64_t own = m->at + x->first, left = m->rows - x->first;
 	if (class == HIT_AHEAD) {
@@ -714,6 +770,20 @@ static void find_seams(struct alignments *a)
 	}
 }
 
+/* A key that ends inside the first step, of another size: none of its samples are in it, or near.
+ */
+static void refute_short_key(const struct alignments *a, struct seam *m)
+{
+	struct key_match *k = &m->match;
+
+	if (m->key.origin == KEY_NONE || k->same > 0 || k->differs || m->key.rows == 0 ||
+		m->ahead.heads > 0 || m->head < 2 * m->key.rows)
+		return;
+	k->differs = true;
+	k->at = k->key_at = 0;
+	k->step = a->lineage->ledger->steps.items[a->lineage->line.items[m->part].first].step;
+}
+
 int align_seams(struct alignments *a, const struct lineage *g, const struct tally *t,
 	unsigned threads, struct error *e)
 {
@@ -753,6 +823,7 @@ int align_seams(struct alignments *a, const struct lineage *g, const struct tall
 		if (at > first)
 			status = align_seam(
 				a, &ranks, &a->seams.items[k], hits + first, at - first, e);
+		refute_short_key(a, &a->seams.items[k]);
 	}
 	place_index_release(&ranks.places);
 	free(ranks.steps_before);

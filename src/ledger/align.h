@@ -49,7 +49,9 @@ struct alignment {
 			   for an answer key: how many samples of it lie before */
 	uint64_t first; /* the first of them, counted from the seam */
 	bool by_rank;   /* counted within each rank, as the batches are shifted against the steps */
-	uint64_t run;   /* samples in a row from the first vote on, verified; 0: by rank only */
+	bool by_step;   /* to within a step, as steps share out what they have in another way */
+	uint64_t run; /* samples in a row from the first vote on, verified; 0: by rank or step only
+		       */
 };
 
 struct seam {

@@ -89,6 +89,7 @@ void ledger_release(struct ledger *l)
 	array_release(&l->attempts);
 	array_release(&l->weights);
 	array_release(&l->skips);
+	array_release(&l->stages);
 	array_release(&l->geometries);
 	array_release(&l->parts);
 	array_release(&l->shares);
@@ -723,9 +724,9 @@ static void digest_one_space(
 	uint64_t low = s->sum[0], high = s->sum[1], chain = s->chain, max = space->max_key;
 
 	for (size_t i = 0; i < n; i++) {
-		XXH128_hash_t h = build_hash(space->id, keys[i]);
+		XXH128_hash_t h = identity_hash(space->id, keys[i]);
 		high += h.high64 + __builtin_add_overflow(low, h.low64, &low);
-		chain = build_chain(chain, h);
+		chain = identity_chain(chain, h);
 		max = keys[i] > max ? keys[i] : max;
 	}
 	s->sum[0] = low;
@@ -803,7 +804,7 @@ static void chain_part(struct ledger *l, uint32_t row, const struct ledger_line 
 	if (b->chain_step == row && b->chain_dp == line->dp && b->chain_micro == line->micro)
 		return;
 	struct ledger_step *s = &l->steps.items[row];
-	s->chain = build_chain_part(s->chain, line->dp, line->micro);
+	s->chain = identity_chain_part(s->chain, line->dp, line->micro);
 	b->chain_step = row;
 	b->chain_dp = line->dp;
 	b->chain_micro = line->micro;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "ledger/doubts.h"
+#include "ledger/plan.h"
 #include "state/listing.h"
 
 #define READER(name) extern const struct reader reader_##name;
@@ -311,8 +312,9 @@ struct opening {
 	struct arena arena;
 	ARRAY(struct log_file) files;
 	size_t paths, read;
-	bool fatal;         /* what failed is not the file */
-	struct error first; /* why the first file that could not be read was not */
+	const struct run_file *run; /* or NULL */
+	bool fatal;                 /* what failed is not the file */
+	struct error first;         /* why the first file that could not be read was not */
 	const char *first_file;
 	char head[LEDGER_HEAD];
 };
@@ -483,7 +485,11 @@ static int open_listed(struct opening *o, struct error *e)
 {
 	struct ledger *l = o->ledger;
 
-	if (read_files(o, e) < 0 || ledger_finish(l, e) < 0)
+	if (read_files(o, e) < 0)
+		return e->status;
+	if (o->run)
+		plan_tell(l, o->run, e);
+	if (e->status < 0 || ledger_finish(l, e) < 0)
 		return e->status;
 	l->notes_read = l->notes.count;
 	l->noted_read = l->noted;
@@ -503,6 +509,7 @@ static struct opening *begin(struct ledger *l, const char *path, size_t paths,
 	}
 	o->ledger = l;
 	o->paths = paths;
+	o->run = options->run;
 	arena_init(&o->arena, options->limits->memory);
 	if (ledger_init(l, path, options, e) == RP_OK)
 		return o;

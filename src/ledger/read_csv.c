@@ -9,13 +9,14 @@
 #include <xxhash.h>
 
 #include "base/text.h"
-#include "ledger/lines.h"
+#include "base/lines.h"
 #include "ledger/read.h"
-#include "ledger/scan.h"
+#include "base/scan.h"
 #include "ledger/step_line.h"
 
 #define COLUMNS_MAX 256u
 #define GATHERED_MAX ((size_t)1 << 20) /* rows of a step that wait for each other */
+#define PREFIX_MAX 128u                /* bytes that rows of a step begin with */
 #define QUOTED_MAX 65536u              /* bytes of a row with line ends in quotes */
 
 #define CSV_COLUMNS(COLUMN)                                                                        \
@@ -66,7 +67,11 @@ struct csv {
 	struct step_line names; /* knows the newest sources */
 	const char *what;       /* is wrong with the row at hand, and in which column */
 	const char *what_column;
-	ARRAY(char) text;
+	/* What the newest row began with, before its first column of its own, and what that said.
+	 */
+	char prefix[PREFIX_MAX];
+	size_t prefix_n, prefix_columns;
+	struct row prefix_row;
 	/* The rows of a step so far. */
 	ARRAY(struct row) rows;
 	ARRAY(uint64_t) keys;
@@ -142,6 +147,8 @@ static bool is_open(struct slice line)
 {
 	bool open = false;
 
+	if (line.n == 0 || !memchr(line.p, '"', line.n))
+		return false;
 	for (size_t i = 0; i < line.n; i++)
 		open ^= line.p[i] == '"';
 	return open;
@@ -265,20 +272,60 @@ static bool take_field(
 	return true;
 }
 
+/* Rows of a rank and step begin alike: what the row before began with need not be read again. */
+static size_t take_prefix(struct csv *c, struct slice line, struct row *row)
+{
+	if (c->prefix_n == 0 || line.n <= c->prefix_n ||
+		memcmp(line.p, c->prefix, c->prefix_n) != 0)
+		return 0;
+	*row = c->prefix_row;
+	row->line = c->lines.number;
+	return c->prefix_n;
+}
+
+static void keep_prefix(struct csv *c, const struct row *row, size_t n)
+{
+	c->prefix_n = n <= PREFIX_MAX ? n : 0;
+	c->prefix_row = *row;
+}
+
+/* An integer id without quotes, which is what nearly all rows have. */
+static bool take_plain_id(char **p, const char *end, struct row *row, enum field_end *state)
+{
+	const char *q = scan_u64(*p, &row->key);
+
+	if (!q || q > end || (q < end && *q != ','))
+		return false;
+	row->place.kind = KEY_ID;
+	*state = q < end ? FIELD_MORE : FIELD_LAST;
+	*p += q - *p + (q < end);
+	return true;
+}
+
 static bool take_row(struct csv *c, struct slice line, struct row *row, struct error *e)
 {
-	char *p = c->lines.buffer + (line.p - c->lines.buffer), *end = p + line.n;
+	char *begin = c->lines.buffer + (line.p - c->lines.buffer), *p = begin, *end = p + line.n;
 	enum field_end state = FIELD_MORE;
 	struct slice field;
-	size_t i = 0;
 
 	c->what = NULL;
-	*row = (struct row){.attempt = LEDGER_UNNUMBERED,
-		.line = c->lines.number,
-		.source = LEDGER_NONE,
-		.loss = NAN,
-		.place = {.dp = LEDGER_NONE, .worker = UINT16_MAX, .epoch = -1}};
+	size_t known = take_prefix(c, line, row), i = known ? c->prefix_columns : 0;
+	p += known;
+	if (!known) {
+		/* Quotes are halved in place, so the bytes are taken before. */
+		memcpy(c->prefix, begin, line.n < PREFIX_MAX ? line.n : PREFIX_MAX);
+		c->prefix_n = 0;
+		*row = (struct row){.attempt = LEDGER_UNNUMBERED,
+			.line = c->lines.number,
+			.source = LEDGER_NONE,
+			.loss = NAN,
+			.place = {.dp = LEDGER_NONE, .worker = UINT16_MAX, .epoch = -1}};
+	}
 	for (; state == FIELD_MORE; i++) {
+		if (!known && i == c->prefix_columns)
+			keep_prefix(c, row, (size_t)(p - begin));
+		if (i < c->count && c->columns[i] == CSV_id && take_plain_id(&p, end, row, &state))
+			continue;
 		state = next_field(&p, end, &field);
 		if (state == FIELD_OPEN)
 			return wrong(c, CSV_UNKNOWN, "a quote that is not closed");
@@ -406,10 +453,10 @@ static int gather(struct csv *c, const struct row *row, struct error *e)
 		if (status < 0)
 			return status;
 	}
-	struct row *kept = array_push(&c->rows, GATHERED_MAX);
-	if (!kept)
+	if (c->rows.count == c->rows.capacity &&
+		!array_reserve(&c->rows, c->rows.count + 1, GATHERED_MAX))
 		return no_memory(e);
-	*kept = *row;
+	c->rows.items[c->rows.count++] = *row;
 	return RP_OK;
 }
 
@@ -510,6 +557,8 @@ static int take_header(struct csv *c)
 
 	c->count = read_columns(
 		c->lines.buffer + (line.p - c->lines.buffer), line.n, c->columns, &c->has);
+	while (c->prefix_columns < c->count && c->columns[c->prefix_columns] <= CSV_epoch)
+		c->prefix_columns++;
 	for (size_t i = 0; i < c->count; i++)
 		if (c->columns[i] == CSV_UNKNOWN) {
 			ledger_note(c->r->ledger, c->r->file, 1,

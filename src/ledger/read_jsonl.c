@@ -3,10 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ledger/lines.h"
+#include "base/lines.h"
 #include "ledger/read.h"
 #include "ledger/said.h"
-#include "ledger/scan.h"
+#include "base/scan.h"
 #include "ledger/step_line.h"
 
 static const char byte_order_mark[] = "\xef\xbb\xbf";

@@ -7,7 +7,7 @@
 #include <xxhash.h>
 
 #include "ledger/read.h"
-#include "ledger/scan.h"
+#include "base/scan.h"
 
 #define SOURCE_NAME_MAX 4096u
 

@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/size.h"
 #include "base/team.h"
@@ -754,6 +755,8 @@ static int read_factors(struct tally *t, uint8_t **factors, struct error *e)
 	return RP_OK;
 }
 
+/* Samples of all data sets; 0: not known. One data set in two orders is not two of them, and what
+ * was consumed of it in both cannot be told. */
 static uint64_t size_said(const struct ledger *l)
 {
 	uint64_t size = 0;
@@ -761,6 +764,9 @@ static uint64_t size_said(const struct ledger *l)
 	for (size_t i = 0; i < l->datasets.count; i++) {
 		if (l->datasets.items[i].size == 0)
 			return 0;
+		for (size_t k = 0; k < i; k++)
+			if (strcmp(l->datasets.items[i].name, l->datasets.items[k].name) == 0)
+				return 0;
 		size += l->datasets.items[i].size;
 	}
 	return size;
@@ -902,6 +908,32 @@ static bool divides(const struct lineage *g, uint64_t length)
 	return true;
 }
 
+/*
+ * Where an epoch ends inside a step that goes on with the next one, a label of the whole step is
+ * wrong for a part of it. Such epochs are those of the size, where these fit and the labels do not.
+ */
+static int try_wrapped(struct task *k, struct error *e)
+{
+	struct tally *t = k->t;
+	uint64_t length = t->size * t->repeat;
+	double pads = misfit(t, END_PADS), drops = misfit(t, END_DROPS);
+	double logged = pads < drops ? pads : drops;
+
+	if (t->size == 0 || t->replacement || t->lineage->rows <= length ||
+		4 * logged <= (double)largest_step(t->lineage) || divides(t->lineage, length))
+		return RP_OK;
+	t->how = EPOCHS_SIZED;
+	int status = take_even_epochs(t, length, END_WRAPS, e);
+	if (status == RP_OK)
+		status = count_task(k, e);
+	if (status < 0 || 4 * misfit(t, END_WRAPS) < logged)
+		return status;
+	t->how = EPOCHS_LOGGED;
+	t->epochs.count = 0;
+	status = take_logged_epochs(t, e);
+	return status == RP_OK ? count_task(k, e) : status;
+}
+
 /* The data set's size is known, and how the sampler ends an epoch is tried out. */
 static int count_sized(struct task *k, struct error *e)
 {
@@ -980,6 +1012,8 @@ int tally_count(struct tally *t, const struct lineage *g, uint64_t memory, unsig
 		status = take_logged_epochs(t, e);
 		if (status == RP_OK)
 			status = count_task(&k, e);
+		if (status == RP_OK)
+			status = try_wrapped(&k, e);
 	} else if (status == RP_OK && t->size > 0 && !t->replacement) {
 		status = count_sized(&k, e);
 	} else if (status == RP_OK) {

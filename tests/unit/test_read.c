@@ -10,7 +10,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-#include "ledger/scan.h"
+#include "base/scan.h"
 
 Suite *suite_read(void);
 

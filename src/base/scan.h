@@ -4,8 +4,8 @@
  * part of any value: no other check against the end is needed. LINES_PADDING bytes behind it may be
  * read. They return where they stopped, or NULL where the text is not what it should be.
  */
-#ifndef LEDGER_SCAN_H
-#define LEDGER_SCAN_H
+#ifndef BASE_SCAN_H
+#define BASE_SCAN_H
 
 #include <stdbool.h>
 #include <stddef.h>

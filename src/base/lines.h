@@ -3,8 +3,8 @@
  * The lines of a file, one after the other, through a buffer that is only as long as the longest
  * line needs. A line that is longer than allowed is passed over.
  */
-#ifndef LEDGER_LINES_H
-#define LEDGER_LINES_H
+#ifndef BASE_LINES_H
+#define BASE_LINES_H
 
 #include <stdbool.h>
 #include <stddef.h>

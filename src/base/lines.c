@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "ledger/lines.h"
+#include "base/lines.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "ledger/scan.h"
+#include "base/scan.h"
 
 #include <math.h>
 

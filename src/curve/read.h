@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT */
+/* For the readers of loss logs: one per file read_<name>.c, listed in readers.def. */
+#ifndef CURVE_READ_H
+#define CURVE_READ_H
+
+#include "base/lines.h"
+#include "base/lookup.h"
+#include "base/source.h"
+#include "curve/curve.h"
+
+/* How much of a file's beginning tells its format. */
+#define CURVE_HEAD 65536u
+
+/* A file that is being read. */
+struct curve_reading {
+	struct curve_log *log;
+	const struct source *source;
+	uint32_t file;    /* index */
+	const char *name; /* base name: some formats say things in it */
+	const char *head; /* its first bytes */
+	size_t head_n;
+	uint64_t at; /* line or offset of the record at hand */
+	double wall; /* of the record at hand, or NAN */
+	const struct curve_options *options;
+	struct lookup by_name; /* the file's series; curve_series_of()'s own */
+};
+
+struct curve_reader {
+	const char *name;
+	/* How sure it is that this is one of its files: 0 not, 1 could be (only if no other wants
+	 * it, and only where the user named the file), 2 is. */
+	int (*probe)(const char *name, const char *head, size_t n);
+	/* Read it all. What cannot be read is counted by curve_lost(); an error is one that ends
+	 * the reading of all files (memory). */
+	int (*read)(struct curve_reading *r, struct error *e);
+	/* When the file was begun, in seconds or any other number that grows from file to file; NAN
+	 * where it does not say. May be NULL. */
+	double (*begun)(const char *name, const char *head, size_t n);
+};
+
+/* What the name of a series says, by names.def and the rules of naming.c. */
+struct curve_meaning {
+	enum curve_role role;
+	enum curve_unit unit; /* of x; CURVE_UNITS: the name does not say */
+	enum curve_mean mean;
+	bool says_mean;
+	struct slice source; /* of CURVE_SOURCE_LOSS; points into the name */
+};
+
+struct curve_meaning curve_meaning_of(struct slice name);
+
+/*
+ * The series of a name, unit and rank, made where it is new. Where `role` is CURVE_OTHER, the role
+ * follows from the name, and so do unit and mean where the name says them. CURVE_NONE where there
+ * are too many: its points are dropped. O(name).
+ */
+int curve_series_of(struct curve_reading *r, struct slice name, enum curve_role role,
+	enum curve_unit unit, enum curve_mean mean, int32_t rank, uint32_t *series,
+	struct error *e);
+
+/* A point at r->at and r->wall. `resolution`: see struct curve_point. */
+int curve_add(struct curve_reading *r, uint32_t series, double x, double value, float resolution,
+	struct error *e);
+
+/* A mark at r->at and r->wall. The text is copied. */
+int curve_mark(struct curve_reading *r, enum curve_mark_kind kind, enum curve_unit unit, double x,
+	double value, struct slice text, struct error *e);
+
+/* The record at r->at was not understood. */
+void curve_lost(struct curve_reading *r, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+/* The file's writer, and what the reader assumed. */
+void curve_writer(struct curve_reading *r, const char *writer);
+void curve_note(struct curve_reading *r, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+/*
+ * A number as people and programs print it: 1.25E+00, nan, -inf, -1,234.5, and 1.05M (K, M, B, G,
+ * T) where `suffixes`; the whole slice, and its unit in the last place (0 for nan and inf). False
+ * where it is none. O(n), no locale.
+ */
+bool curve_number(struct slice text, bool suffixes, double *value, float *resolution);
+
+#endif

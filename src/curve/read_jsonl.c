@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * JSON lines of any trainer: each an object whose numbers are the series, "a":{"b":1} being the
+ * series a/b; deeper nesting, texts and lists are passed over. Numbers may stand in quotes.
+ */
+#include <stdlib.h>
+
+#include "base/scan.h"
+#include "curve/rows.h"
+
+#define KEY_MAX 512u
+#define SNIFFED_LINES 64u /* of the file's beginning */
+
+/* What an object holds is handed to this; false ends the scan. */
+typedef bool (*member_fn)(void *to, struct slice name, double value, float resolution);
+
+struct object_scan {
+	member_fn member;
+	void *to;
+	char name[KEY_MAX]; /* of what is nested: "outer/inner" */
+	size_t outer;       /* bytes of it that are the outer name and its slash */
+	bool stopped;
+};
+
+static struct slice member_name(struct object_scan *s, struct slice key, bool escaped)
+{
+	if (s->outer == 0 && !escaped)
+		return key;
+	size_t room = KEY_MAX - s->outer;
+	if (key.n > room)
+		key.n = room;
+	size_t n = key.n;
+	if (escaped)
+		n = scan_unescape(key, s->name + s->outer);
+	else
+		memcpy(s->name + s->outer, key.p, n);
+	return (struct slice){s->name, s->outer + n};
+}
+
+static const char *scan_object(struct object_scan *s, const char *p);
+
+/* The value at `p`, and what it gives. */
+static const char *scan_value(struct object_scan *s, const char *p, struct slice key, bool escaped)
+{
+	struct slice text;
+	const char *end;
+	bool odd;
+	double value;
+	float resolution;
+
+	if (*p == '{' && s->outer == 0) {
+		struct slice name = member_name(s, key, escaped);
+		if (name.n + 1 >= KEY_MAX)
+			return scan_any(p);
+		memmove(s->name, name.p, name.n);
+		s->name[name.n] = '/';
+		s->outer = name.n + 1;
+		end = scan_object(s, p);
+		s->outer = 0;
+		return end;
+	}
+	if (*p == '"') {
+		end = scan_string(p, &text, &odd);
+	} else {
+		end = scan_any(p);
+		if (end)
+			text = (struct slice){p, (size_t)(end - p)};
+	}
+	if (end && curve_number(text, false, &value, &resolution))
+		s->stopped |= !s->member(s->to, member_name(s, key, escaped), value, resolution);
+	return end;
+}
+
+/* The object at `p`, an opening brace; where it ends, or NULL where it is none. */
+static const char *scan_object(struct object_scan *s, const char *p)
+{
+	struct slice key;
+	bool escaped;
+
+	p = scan_space(p + 1);
+	if (*p == '}')
+		return p + 1;
+	for (;;) {
+		p = scan_string(p, &key, &escaped);
+		if (!p)
+			return NULL;
+		p = scan_space(p);
+		if (*p != ':')
+			return NULL;
+		p = scan_value(s, scan_space(p + 1), key, escaped);
+		if (!p)
+			return NULL;
+		p = scan_space(p);
+		if (*p == '}')
+			return p + 1;
+		if (*p != ',')
+			return NULL;
+		p = scan_space(p + 1);
+	}
+}
+
+/* One object and nothing else. The text ends with '\n'. */
+static bool scan_line(struct object_scan *s, struct slice line)
+{
+	const char *p = scan_space(line.p);
+
+	if (*p != '{')
+		return false;
+	p = scan_object(s, p);
+	return p && scan_space(p) == line.p + line.n;
+}
+
+/* Telling ------------------------------------------------------------------------------------- */
+
+struct sniffed {
+	bool x, role, sample_log;
+};
+
+static bool sniff_member(void *to, struct slice name, double value, float resolution)
+{
+	struct sniffed *s = to;
+	struct curve_meaning m = curve_meaning_of(name);
+
+	(void)value;
+	(void)resolution;
+	s->x |= rows_x_of(name) > 0;
+	s->role |= m.role != CURVE_OTHER && m.role != CURVE_EPOCH_COUNT &&
+		   m.role != CURVE_SAMPLE_COUNT && m.role != CURVE_TOKEN_COUNT;
+	s->sample_log |= slice_is(name, "attempt") || slice_is(name, "dp");
+	return true;
+}
+
+/* Whether the line is one of reprise's own sample logs. */
+static bool of_sample_log(struct slice line)
+{
+	return slice_find(line, SLICE("\"reprise\"")) != SIZE_MAX ||
+	       slice_find(line, SLICE("\"ids\"")) != SIZE_MAX ||
+	       slice_find(line, SLICE("\"keys\"")) != SIZE_MAX;
+}
+
+static int probe(const char *name, const char *head, size_t n)
+{
+	struct sniffed found = {0};
+	struct object_scan s = {.member = sniff_member, .to = &found};
+	const char *p = head, *end = head + n, *newline;
+	bool any = false;
+
+	(void)name;
+	if (n == 0 || *scan_space(head) != '{')
+		return 0;
+	for (unsigned i = 0; i < SNIFFED_LINES; i++, p = newline + 1) {
+		newline = p < end ? memchr(p, '\n', (size_t)(end - p)) : NULL;
+		if (!newline)
+			break;
+		struct slice line = {p, (size_t)(newline - p)};
+		found = (struct sniffed){0};
+		if (!scan_line(&s, line))
+			continue;
+		any = true;
+		if (found.sample_log || of_sample_log(line))
+			return 0;
+		if (found.x && found.role)
+			return 2;
+	}
+	return any;
+}
+
+/* Reading -------------------------------------------------------------------------------------- */
+
+struct jsonl {
+	struct rows rows;
+	struct error *e;
+};
+
+static bool take_member(void *to, struct slice name, double value, float resolution)
+{
+	struct jsonl *j = to;
+	uint32_t column;
+
+	return rows_column(&j->rows, name, &column, j->e) == RP_OK &&
+	       rows_cell(&j->rows, column, value, resolution, j->e) == RP_OK;
+}
+
+static int take_line(struct jsonl *j, const struct lines *lines, enum line_state state)
+{
+	struct curve_reading *r = j->rows.r;
+	struct curve_file *file = &r->log->files.items[r->file];
+	struct object_scan s = {.member = take_member, .to = j};
+	struct slice line = slice_trim(lines->text);
+
+	r->at = lines->number;
+	if (line.n == 0 && state != LINE_TOO_LONG)
+		return RP_OK;
+	file->lines++;
+	if (state == LINE_TOO_LONG) {
+		curve_lost(r, "the line is longer than %llu bytes (limit line-bytes)",
+			(unsigned long long)r->log->limits->line_bytes);
+		return RP_OK;
+	}
+	if (scan_line(&s, lines->text))
+		return s.stopped ? j->e->status : rows_end(&j->rows, j->e);
+	rows_drop(&j->rows);
+	if (s.stopped)
+		return j->e->status;
+	file->torn = state == LINE_LAST;
+	curve_lost(r, state == LINE_LAST ? "the last line is torn: no whole JSON object"
+					 : "no JSON object");
+	return RP_OK;
+}
+
+static int read_jsonl(struct curve_reading *r, struct error *e)
+{
+	struct jsonl j = {.e = e};
+	struct lines lines;
+	struct error why = ERROR_INIT;
+	enum line_state state = LINE_NONE;
+	int status = RP_OK;
+
+	rows_init(&j.rows, r);
+	lines_init(&lines, r->source, r->log->limits->line_bytes);
+	while (status == RP_OK && (state = lines_next(&lines, &why)) < LINE_NONE)
+		status = take_line(&j, &lines, state);
+	if (status == RP_OK && state == LINE_FAILED)
+		curve_lost(r, "the rest was not read: %s", why.text);
+	if (j.rows.counted)
+		curve_note(r, "lines that do not say a step are counted");
+	lines_release(&lines);
+	rows_release(&j.rows);
+	return status;
+}
+
+const struct curve_reader curve_reader_jsonl = {
+	.name = "jsonl", .probe = probe, .read = read_jsonl};
