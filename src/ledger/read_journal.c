@@ -881,8 +881,8 @@ static int read_launch(
 		status = ledger_attempt_again(l, number, j->again, &j->attempt, e);
 		if (status != RP_OK)
 			break;
-		describe_attempt(l, j);
 		status = describe_dataset(l, j, e);
+		describe_attempt(l, j);
 		/* Tensor- and pipeline-parallel ranks may record the same place: one is enough. */
 		if (status == RP_OK && !goes_on &&
 			ledger_has_rank(l, j->attempt, (uint32_t)j->dp)) {
