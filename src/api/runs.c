@@ -37,21 +37,24 @@ struct runs {
 	ARRAY(const char *) checkpoints; /* that lie beside no run */
 };
 
-static bool is_log_file(int dirfd, const char *path)
+/* 1 or 0; an error only where the system failed: what may not be read is none of ours. */
+static int is_log_file(int dirfd, const char *path, struct error *e)
 {
 	struct source s;
-	struct error ignored = ERROR_INIT;
+	struct error own = ERROR_INIT;
 	char *head = malloc(LEDGER_HEAD);
 	size_t got = 0;
 	bool log = false;
 
-	if (head && source_open(&s, dirfd, path, &ignored) == RP_OK) {
-		if (source_read_some(&s, 0, head, LEDGER_HEAD, &got, &ignored) == RP_OK)
+	if (!head)
+		return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory to look into files");
+	if (source_open(&s, dirfd, path, &own) == RP_OK) {
+		if (source_read_some(&s, 0, head, LEDGER_HEAD, &got, &own) == RP_OK)
 			log = ledger_recognise(head, got) != NULL;
 		source_close(&s);
 	}
 	free(head);
-	return log;
+	return error_of_system(&own) ? fail(e, own.status, own.offset, "%s", own.text) : log;
 }
 
 /* Weights are large, many, and no logs. */
@@ -69,16 +72,15 @@ static bool may_be_log(const struct listed *f)
 static int folder_has_log(const char *path, const struct limits *limits, struct error *e)
 {
 	struct listing l;
-	bool found = false;
 	size_t probed = 0;
-	int status = listing_open(&l, path, (unsigned)limits->dir_depth, limits, e);
+	int found = 0, status = listing_open(&l, path, (unsigned)limits->dir_depth, limits, e);
 
 	for (size_t i = 0; status == RP_OK && i < l.files.count && !found && probed < PROBED_MAX;
 		i++) {
 		if (!may_be_log(&l.files.items[i]))
 			continue;
 		probed++;
-		found = is_log_file(l.dirfd, l.files.items[i].path);
+		found = is_log_file(l.dirfd, l.files.items[i].path, e);
 	}
 	listing_close(&l);
 	return status < 0 ? status : found;
@@ -90,7 +92,8 @@ int audit_is_log(const char *path, const struct limits *limits, struct error *e)
 
 	if (stat(path, &st) < 0)
 		return fail_os(e, errno, "cannot be opened");
-	return S_ISDIR(st.st_mode) ? folder_has_log(path, limits, e) : is_log_file(AT_FDCWD, path);
+	return S_ISDIR(st.st_mode) ? folder_has_log(path, limits, e)
+				   : is_log_file(AT_FDCWD, path, e);
 }
 
 static struct run *new_run(struct runs *runs, const char *name)
@@ -176,9 +179,7 @@ static const char *count_words(struct report *r, uint64_t n, const char *unit)
 	strbuf_init(&b, 200);
 	text_add_count(&b, n);
 	strbuf_printf(&b, " %s%s", unit, n == 1 ? "" : "s");
-	const char *text = report_text(r, "%s", strbuf_text(&b));
-	strbuf_release(&b);
-	return text;
+	return report_take(r, &b);
 }
 
 static const char *number(struct report *r, int64_t n)
@@ -187,9 +188,7 @@ static const char *number(struct report *r, int64_t n)
 
 	strbuf_init(&b, 64);
 	text_add_signed_count(&b, n);
-	const char *text = report_text(r, "%s", strbuf_text(&b));
-	strbuf_release(&b);
-	return text;
+	return report_take(r, &b);
 }
 
 static const char *step_range(struct report *r, int64_t first, int64_t last)
@@ -203,10 +202,9 @@ static const char *attempt_words(struct report *r, const struct ledger *l, uint3
 	struct strbuf b;
 
 	strbuf_init(&b, 200);
+	strbuf_add_text(&b, "attempt ");
 	ledger_attempt_name(l, i, &b);
-	const char *text = report_text(r, "attempt %s", strbuf_text(&b));
-	strbuf_release(&b);
-	return text;
+	return report_take(r, &b);
 }
 
 static const char *const outcome_words[SEAM_OUTCOMES] = {
@@ -291,9 +289,7 @@ static const char *fate_words(struct report *r, const struct case_line *c, uint3
 	}
 	if (*a->end)
 		add_fate(&b, a->end);
-	const char *text = report_text(r, "%s", strbuf_text(&b));
-	strbuf_release(&b);
-	return text;
+	return report_take(r, &b);
 }
 
 /* The last part of a run's path, as far as that tells it from the others. */
@@ -406,7 +402,7 @@ static void add_totals(
 		n->size == 0 ? NULL
 			     : report_text(r, "%s of %s never seen", number(r, (int64_t)never),
 				       number(r, (int64_t)n->size)),
-		NULL, b.n > 0 ? strbuf_text(&b) : NULL,
+		NULL, tokens > 0 ? report_take(r, &b) : NULL,
 		n->how == EPOCHS_NONE
 			? hows[EPOCHS_NONE]
 			: report_text(r, "%s%s", count_words(r, n->epochs.count, "epoch"),
@@ -427,7 +423,6 @@ static void add_totals(
 		values[8] = quantity_count((int64_t)n->epochs.count);
 	values[9] = quantity_count((int64_t)g->dead_rows);
 	report_add_row_values(r, t, TONE_PLAIN, cells, values);
-	strbuf_release(&b);
 }
 
 /* What reading left out ------------------------------------------------------------------------ */

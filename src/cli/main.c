@@ -134,8 +134,10 @@ int main(int argc, char **argv)
 	struct strbuf complaint;
 	const char **operands = calloc((size_t)argc + 1, sizeof *operands);
 
-	if (!operands)
+	if (!operands) {
+		fputs("reprise: no memory\n", stderr);
 		return EXIT_STATUS_FAILED;
+	}
 	hold_standard_streams();
 	/* So that a reader who has gone is an error of write(), as any other. */
 	signal(SIGPIPE, SIG_IGN);

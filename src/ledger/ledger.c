@@ -110,7 +110,13 @@ const char *ledger_keep(struct ledger *l, struct slice text)
 	if (text.n > TEXT_MAX)
 		text.n = text_whole_prefix(text, TEXT_MAX);
 	const char *copy = arena_strdup(&l->arena, text);
+	l->no_memory |= !copy;
 	return copy ? copy : "";
+}
+
+int ledger_whole(const struct ledger *l, struct error *e)
+{
+	return l->no_memory ? no_memory(e) : RP_OK;
 }
 
 /* What is wrong or odd -------------------------------------------------------------------------
@@ -131,6 +137,7 @@ void ledger_lost(
 
 	l->lines_lost++;
 	struct ledger_loss *loss = array_push(&l->losses, KEPT_MAX);
+	l->no_memory |= !loss && n < KEPT_MAX;
 	if (!loss)
 		return;
 	loss->file = keep_file(l, n ? &l->losses.items[n - 1] : NULL, file);
@@ -147,6 +154,7 @@ void ledger_note(struct ledger *l, const char *file, uint64_t line, const char *
 
 	l->noted++;
 	struct ledger_loss *note = array_push(&l->notes, KEPT_MAX);
+	l->no_memory |= !note && n < KEPT_MAX;
 	if (!note)
 		return;
 	va_start(ap, format);

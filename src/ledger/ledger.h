@@ -225,6 +225,7 @@ struct ledger {
 	uint64_t lines_late;  /* behind a later step of the same rank */
 	bool has_tokens;      /* a tokens column per sample */
 	bool has_losses;      /* a loss column per sample */
+	bool no_memory;       /* a text, a loss or a note could not be kept */
 	struct store_budget budget;
 	struct store *store;
 	struct ledger_build *build; /* NULL once finished */
@@ -367,8 +368,11 @@ void ledger_lost(
 void ledger_note(struct ledger *l, const char *file, uint64_t line, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));
 
-/* A text that lives as long as the ledger; "" when memory runs out. */
+/* A text that lives as long as the ledger; "" when memory runs out, which ledger_whole() tells. */
 const char *ledger_keep(struct ledger *l, struct slice text);
+
+/* Whether memory sufficed for all texts, losses and notes so far; else an error. */
+int ledger_whole(const struct ledger *l, struct error *e);
 
 /* "2", or "2 (second)" where two launches have one number. */
 void ledger_attempt_name(const struct ledger *l, uint32_t attempt, struct strbuf *out);

@@ -319,11 +319,12 @@ struct opening {
 	char head[LEDGER_HEAD];
 };
 
-/* A file that cannot be read: the others still can. Memory and disk are everybody's. */
+/* A file that cannot be read: the others still can. Where the system failed, nothing is known of
+ * them either. */
 static int pass_by(
 	struct opening *o, const struct log_file *f, const struct error *why, struct error *e)
 {
-	if (o->fatal || why->status == RP_E_MEMORY || why->status == RP_E_LIMIT) {
+	if (o->fatal || error_of_system(why) || why->status == RP_E_LIMIT) {
 		*e = *why;
 		return o->files.count > 1 ? fail_wrap(e, "%s", f->shown) : e->status;
 	}
@@ -494,7 +495,7 @@ static int open_listed(struct opening *o, struct error *e)
 	l->notes_read = l->notes.count;
 	l->noted_read = l->noted;
 	ledger_doubts(l);
-	return RP_OK;
+	return ledger_whole(l, e);
 }
 
 static struct opening *begin(struct ledger *l, const char *path, size_t paths,

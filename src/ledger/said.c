@@ -573,34 +573,42 @@ static int take_end(struct said *s)
 	return RP_OK;
 }
 
-static bool decode(struct said *s, struct arena *scratch)
+/* Decode the line; what it cannot be decoded for is said. Only memory is an error. */
+static int decode(struct said *s, struct arena *scratch, bool *decoded)
 {
 	struct error why = ERROR_INIT;
 	uint64_t duplicates;
 
-	if (json_decode(s->text, scratch, s->l->limits, &s->v, &duplicates, &why) == RP_OK)
-		return true;
-	reading_lost(s->r, "%s", why.text);
-	return false;
+	*decoded = json_decode(s->text, scratch, s->l->limits, &s->v, &duplicates, &why) == RP_OK;
+	if (why.status == RP_E_MEMORY)
+		return fail(s->e, why.status, why.offset, "%s", why.text);
+	if (!*decoded && !s->quiet)
+		reading_lost(s->r, "%s", why.text);
+	return RP_OK;
+}
+
+static int take(struct said *s)
+{
+	if (is_said(val_get(s->v, "reprise")))
+		return take_header(s);
+	if (is_said(val_get(s->v, "checkpoint")))
+		return take_checkpoint(s);
+	if (is_said(val_get(s->v, "end")))
+		return take_end(s);
+	if (is_said(val_get(s->v, "attempt")))
+		return take_attempt(s);
+	reading_lost(s->r, "none of reprise, attempt, step, checkpoint and end is in it");
+	return RP_OK;
 }
 
 int said_line(struct reading *r, struct arena *scratch, struct slice text, struct error *e)
 {
 	struct said s = {.r = r, .l = r->ledger, .text = text, .e = e};
-	int status = RP_OK;
+	bool decoded;
+	int status = decode(&s, scratch, &decoded);
 
-	if (!decode(&s, scratch))
-		status = RP_OK;
-	else if (is_said(val_get(s.v, "reprise")))
-		status = take_header(&s);
-	else if (is_said(val_get(s.v, "checkpoint")))
-		status = take_checkpoint(&s);
-	else if (is_said(val_get(s.v, "end")))
-		status = take_end(&s);
-	else if (is_said(val_get(s.v, "attempt")))
-		status = take_attempt(&s);
-	else
-		reading_lost(r, "none of reprise, attempt, step, checkpoint and end is in it");
+	if (decoded)
+		status = take(&s);
 	arena_release(scratch);
 	return status;
 }
@@ -609,13 +617,10 @@ int said_header(struct reading *r, struct arena *scratch, struct slice text, boo
 	struct error *e)
 {
 	struct said s = {.r = r, .l = r->ledger, .text = text, .e = e, .quiet = true};
-	struct error ignored = ERROR_INIT;
-	uint64_t duplicates;
-	int status = RP_OK;
+	bool decoded;
+	int status = decode(&s, scratch, &decoded);
 
-	*is_header = json_decode(text, scratch, r->ledger->limits, &s.v, &duplicates, &ignored) ==
-			     RP_OK &&
-		     is_said(val_get(s.v, "reprise"));
+	*is_header = decoded && is_said(val_get(s.v, "reprise"));
 	if (*is_header)
 		status = take_header(&s);
 	arena_release(scratch);

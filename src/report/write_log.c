@@ -782,6 +782,7 @@ static int csv_step(struct log_writer *w, const struct ledger_step *s)
 		status = load(w, row, p->n);
 		strbuf_clear(&place);
 		csv_place(w, s, p, &place);
+		w->out.failed |= place.failed;
 		for (size_t k = 0; k < p->n && status == RP_OK; k++) {
 			strbuf_add_slice(&w->out, strbuf_slice(&place));
 			csv_row(w, k);
