@@ -1068,6 +1068,17 @@ static bool is_known(const struct prober *p, struct slice text, char *plain)
 	return match_line(NULL, p->shape_keys, &l, hits, n, &m) && m.shape->how != TURN;
 }
 
+/* Text, coded as programs print it, not UTF-16 and nothing compressed. */
+static bool is_text(struct slice head)
+{
+	if (head.n == 0 || (unsigned char)head.p[0] >= 0xfd)
+		return false;
+	for (size_t i = 0; i < head.n; i++)
+		if ((unsigned char)head.p[i] < ' ' && !memchr("\n\r\t\b\a\f\v\x1b", head.p[i], 8))
+			return false;
+	return true;
+}
+
 /* Programs and documents quote logs. */
 static bool is_document(const char *name)
 {
@@ -1085,7 +1096,7 @@ static int probe(const char *name, const char *head, size_t n)
 	struct slice text = {head, n < CURVE_HEAD ? n : CURVE_HEAD};
 	bool known = false;
 
-	if (n == 0 || memchr(head, '\0', text.n))
+	if (!is_text(text))
 		return 0;
 	if (is_document(name))
 		return 1;

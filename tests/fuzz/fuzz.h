@@ -33,6 +33,10 @@ void fuzz_check_findings(const struct findings *sink);
 /* An error whose status is `status` and that says something printable. */
 void fuzz_check_error(const struct error *e, int status);
 
+/* A finished ledger's tables agree with each other, and its samples with them. */
+struct ledger;
+void fuzz_check_ledger(const struct ledger *l);
+
 /* A number for what can be reached from `v`, the same whenever the same bytes were decoded. */
 uint64_t fuzz_digest(struct val v);
 
