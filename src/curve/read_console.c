@@ -114,7 +114,7 @@ struct known_series {
 struct pattern {
 	const struct curve_pattern *said;
 	regex_t compiled;
-	bool with_x;
+	bool with_x, by_word;
 	double calls;
 };
 
@@ -426,7 +426,7 @@ static bool find_number(
 
 	while (next_field(s, text, &at, &f))
 		if (slice_is(f.name, name))
-			return curve_number(f.value, false, value, &resolution);
+			return curve_number(f.value, false, value, &resolution) && isfinite(*value);
 	return false;
 }
 
@@ -939,6 +939,29 @@ static struct slice group_of(const char *text, const regmatch_t *m)
 			    : (struct slice){text + m->rm_so, (size_t)(m->rm_eo - m->rm_so)};
 }
 
+/*
+ * Where the value of a pattern stands: what its first group of two says, else what a word before a
+ * number says, else the number of the match. One way for all matches of a pattern.
+ */
+static bool x_of_pattern(
+	struct pattern *p, struct slice text, struct slice group, enum curve_unit *unit, double *x)
+{
+	float resolution;
+
+	*unit = CURVE_STEPS;
+	if (p->with_x)
+		return curve_number(group, true, x, &resolution) && isfinite(*x);
+	bool found = x_of_anything(text, x, unit);
+	if (p->calls == 0)
+		p->by_word = found;
+	p->calls++;
+	if (p->by_word)
+		return found;
+	*unit = CURVE_CALLS;
+	*x = p->calls;
+	return true;
+}
+
 /* O(patterns * bytes) on at most PATTERN_TEXT bytes, as fast as regexec(3) is. */
 static int take_patterns(struct console *c, const struct console_line *l, struct error *e)
 {
@@ -946,7 +969,8 @@ static int take_patterns(struct console *c, const struct console_line *l, struct
 	size_t n = l->text.n < sizeof text - 1 ? l->text.n : sizeof text - 1;
 	regmatch_t m[3];
 	double x, value;
-	float resolution, ignored;
+	float resolution;
+	enum curve_unit unit;
 	uint32_t series;
 
 	memcpy(text, l->text.p, n);
@@ -955,20 +979,17 @@ static int take_patterns(struct console *c, const struct console_line *l, struct
 		struct pattern *p = &c->patterns[i];
 		if (regexec(&p->compiled, text, 3, m, 0) != 0 ||
 			!curve_number(
-				group_of(text, &m[p->with_x ? 2 : 1]), true, &value, &resolution))
-			continue;
-		x = ++p->calls;
-		if (p->with_x && !curve_number(group_of(text, &m[1]), true, &x, &ignored))
+				group_of(text, &m[p->with_x ? 2 : 1]), true, &value, &resolution) ||
+			!x_of_pattern(p, l->text, group_of(text, &m[1]), &unit, &x))
 			continue;
 		c->r->wall = console_clock(l->text);
 		struct slice name = slice_of(p->said->name);
-		if (curve_series_of(c->r, name, curve_role_named(name),
-			    p->with_x ? CURVE_STEPS : CURVE_CALLS, CURVE_OF_STEP, l->rank, &series,
-			    e) < 0 ||
+		if (curve_series_of(c->r, name, curve_role_named(name), unit, CURVE_OF_UNKNOWN,
+			    l->rank, &series, e) < 0 ||
 			curve_add(c->r, series, x, value, resolution, e) < 0)
 			return e->status;
 		c->marks.last_x = x;
-		c->marks.unit = p->with_x ? CURVE_STEPS : CURVE_CALLS;
+		c->marks.unit = unit;
 		c->marks.points = points_of(c->r);
 	}
 	return RP_OK;
