@@ -195,7 +195,7 @@ $B/mutations: $B/tests/mutations/snapshot.o $B/tests/fuzz/check.o $B/libreprise.
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $B/libreprise.a $(LIBS)
 
--include $(wildcard $B/tests/mutations/snapshot.d)
+-include $(wildcard $B/tests/mutations/snapshot.d $B/tests/fault/*.d)
 
 # Mutated snapshots through the real helper: MUTATIONS=200000 for a long run, MUTATION_SEED for another one.
 MUTATIONS ?= 600
@@ -203,6 +203,19 @@ MUTATION_SEED ?= 1
 .PHONY: check-mutations
 check-mutations: $B/mutations ## push mutated snapshots through the HDF5 helper (MUTATIONS=600, MUTATION_SEED=1)
 	$(Q)$B/mutations $(MUTATIONS) $(MUTATION_SEED)
+
+# The same objects, with the calls that faults.syms lists led to functions that can fail.
+FAULT_SRC := $(wildcard tests/fault/*.c)
+FAULT_OBJ := $(FAULT_SRC:tests/%.c=$B/tests/%.o)
+$(FAULT_OBJ): tests/fault/commands.def
+
+$B/fault.a: $(OBJ) $(CLI_OBJ) tests/fault/faults.syms
+	$(call say,OBJCOPY,$@)
+	$(Q)rm -f $@ && ar rcsD $@ $(OBJ) $(CLI_OBJ) && objcopy --redefine-syms=tests/fault/faults.syms $@
+
+$B/fault: $(FAULT_OBJ) $B/fault.a | $B/reprise-h5
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $(FAULT_OBJ) $B/fault.a $(LIBS)
 
 .PHONY: demo
 DEMO := fixtures/transformers-5.24.0/optimizer-lost/out
@@ -231,8 +244,8 @@ fuzz: ## fuzz the target FUZZ=pickle for FUZZ_SECONDS=60 (needs clang)
 		$(patsubst %,-dict=%,$(wildcard tests/fuzz/$(FUZZ).dict)) $(FUZZ_ARGS) \
 		build/fuzz/learned/$(FUZZ) tests/fuzz/corpus/$(FUZZ)
 
-.PHONY: check check-unit check-cli check-fixtures check-fuzz check-readme check-library
-check: check-unit check-fuzz check-mutations check-fixtures check-cli check-man check-completion check-library check-install ## run all tests that need only Debian packages
+.PHONY: check check-unit check-fault check-fault-all check-cli check-fixtures check-fuzz check-readme check-library
+check: check-unit check-fault check-fuzz check-mutations check-fixtures check-cli check-man check-completion check-library check-install ## run all tests that need only Debian packages
 
 check-man: $B/reprise $B/tables ## hold manual, README and completion against what the tool says
 	$(Q)BUILD=$B tools/documents --check
@@ -268,6 +281,12 @@ LAB_VENV ?= build/lab/venv
 .PHONY: check-lab
 check-lab: $B/reprise $(RECORD_SO) ## train, kill, resume and audit with real frameworks
 	$(Q)tests/lab/run $B/reprise $(RECORD_SO) $(LAB_VENV)
+
+check-fault: $B/fault $B/reprise ## let calls to the system fail in turn, far ones not each
+	$(Q)tests/fault.sh $B/fault $B/reprise
+
+check-fault-all: $B/fault $B/reprise ## let every single call to the system fail
+	$(Q)FAULT_ALL=1 tests/fault.sh $B/fault $B/reprise
 
 check-fuzz: $(REPLAY) ## replay the fuzzing corpus and every past find
 	$(Q)$(REPLAY) tests/fuzz/corpus

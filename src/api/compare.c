@@ -57,9 +57,7 @@ static const char *fact_cell(struct report *r, const struct fact *f)
 		return NULL;
 	strbuf_init(&b, VALUE_BYTES);
 	fact_print(&b, f);
-	const char *text = report_text(r, "%s", strbuf_text(&b));
-	strbuf_release(&b);
-	return text;
+	return report_take(r, &b);
 }
 
 static const struct fact *same_fact(const struct state *s, const struct fact *of)
@@ -92,8 +90,7 @@ static void add_fact_row(struct report *r, struct report_table *t, const struct 
 		strbuf_init(&b, VALUE_BYTES);
 		strbuf_add_text(&b, y > x ? "+" : "");
 		text_add_rounded(&b, y - x, 6);
-		change = report_text(r, "%s", strbuf_text(&b));
-		strbuf_release(&b);
+		change = report_take(r, &b);
 		tone = flag == 'A' || flag == 'H' ? TONE_PLAIN : TONE_WARNING;
 	} else {
 		change = "changed";
@@ -190,7 +187,7 @@ int compare_paths(struct report *r, const char *earlier, const char *later,
 	struct subject a = SUBJECT_INIT, b = SUBJECT_INIT;
 	struct findings own;
 	struct rng_search search;
-	struct byte_totals totals;
+	struct byte_totals totals[2] = {{0}};
 	struct run_in_use run = {0};
 	int64_t steps = 0;
 
@@ -227,15 +224,14 @@ int compare_paths(struct report *r, const char *earlier, const char *later,
 		c.previous_place = subject_place(&a);
 	}
 	if (status == RP_OK && !o->quick) {
-		struct byte_totals ignored;
 		bool known_a, known_b = false;
 		status = subject_read_bytes(
-			&a, o->threads, o->limits.deadline, &ignored, &known_a, e);
+			&a, o->threads, o->limits.deadline, &totals[0], &known_a, e);
 		if (status == RP_OK)
 			status = subject_read_bytes(
-				&b, o->threads, o->limits.deadline, &totals, &known_b, e);
+				&b, o->threads, o->limits.deadline, &totals[1], &known_b, e);
 		if (known_a && known_b)
-			c.bytes = &totals;
+			c.bytes = &totals[1];
 		c.no_bytes = "a snapshot was taken without reading bytes (--quick)";
 	}
 	if (status == RP_OK)
@@ -243,7 +239,13 @@ int compare_paths(struct report *r, const char *earlier, const char *later,
 	if (status == RP_OK) {
 		case_steps_between(&c, &steps);
 		audit_run(&c, &r->findings, &r->coverage);
-		struct verdict_case v = {.findings = &r->findings, .coverage = &r->coverage};
+		struct verdict_case v = {.findings = &r->findings,
+			.coverage = &r->coverage,
+			.unreadable = subject_unreadable(r, &a.state, c.bytes ? &totals[0] : NULL)};
+		if (!v.unreadable)
+			v.unreadable = subject_unreadable(r, &b.state, c.bytes);
+		if (!v.unreadable)
+			v.unreadable = c.unread;
 		v.consistent = report_text(r, "%s continues %s%s", checkpoint_name(&b.state),
 			checkpoint_name(&a.state), swapped ? ", which was named second" : "");
 		struct verdict verdict = verdict_of(&v);

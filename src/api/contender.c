@@ -97,7 +97,14 @@ static int look(struct contender *k, struct report *r, struct subject *s,
 		/* One that was seen in part must not count as rejected. */
 		fail(e, status, ERROR_NO_OFFSET,
 			"time ran out (--max-seconds) while its checkpoints were looked at");
-	} else if (status != RP_E_MEMORY) {
+	} else if (status == RP_E_IO || status == RP_E_CHANGED) {
+		/* Nothing is known of it, which is no reason to pass over it. */
+		k->profile = candidate->profile;
+		k->resumable = true;
+		status = RP_OK;
+	} else if (status == RP_E_MEMORY) {
+		fail(e, status, ERROR_NO_OFFSET, "%s", why.text);
+	} else {
 		k->standing = STANDING_REJECTED;
 		k->reason = report_text(r, "%s", why.text);
 		status = RP_OK;
@@ -111,6 +118,8 @@ static int look(struct contender *k, struct report *r, struct subject *s,
 		if (candidate->step >= 0)
 			k->step = candidate->step;
 	}
+	if (status == RP_OK && own.lost + cover.lost > 0)
+		status = fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory to look at checkpoints");
 	state_release(&state);
 	coverage_release(&cover);
 	findings_release(&own);

@@ -46,12 +46,16 @@ int history_add(
 {
 	const char *dir = o->history;
 	struct error own = ERROR_INIT;
+	struct stat st;
 
 	if (!dir && !s->candidates.root)
 		dir = beside(r, s);
-	if (!dir || (access(dir, F_OK) != 0 && errno == ENOENT))
+	if (!dir)
 		return RP_OK;
-	if (!is_folder(dir))
+	if (stat(dir, &st) < 0)
+		return o->history && errno != ENOENT ? fail_os(e, errno, "--history %s", dir)
+						     : RP_OK;
+	if (!S_ISDIR(st.st_mode))
 		return o->history ? fail(e, RP_E_ARGUMENT, ERROR_NO_OFFSET,
 					    "--history %s is no folder", dir)
 				  : RP_OK;

@@ -59,9 +59,8 @@ static const char *counted(struct report *r, uint64_t n, const char *one, const 
 
 	strbuf_init(&b, 100);
 	text_add_count(&b, n);
-	const char *text = report_text(r, "%s %s", strbuf_text(&b), n == 1 ? one : many);
-	strbuf_release(&b);
-	return text;
+	strbuf_printf(&b, " %s", n == 1 ? one : many);
+	return report_take(r, &b);
 }
 
 static const char *number(struct report *r, int64_t n)
@@ -70,9 +69,7 @@ static const char *number(struct report *r, int64_t n)
 
 	strbuf_init(&b, 40);
 	text_add_signed_count(&b, n);
-	const char *text = report_text(r, "%s", strbuf_text(&b));
-	strbuf_release(&b);
-	return text;
+	return report_take(r, &b);
 }
 
 static struct quantity quantity_or_none(int64_t n, int64_t none)
@@ -92,9 +89,7 @@ static const char *attempt_name(struct log_view *v, uint32_t attempt)
 
 	strbuf_init(&b, 64);
 	ledger_attempt_name(&v->l, attempt, &b);
-	const char *text = report_text(v->r, "%s", strbuf_text(&b));
-	strbuf_release(&b);
-	return text;
+	return report_take(v->r, &b);
 }
 
 static const char *source_name(struct log_view *v, uint32_t source)
@@ -235,9 +230,8 @@ static const char *share_text(struct report *r, double share)
 
 	strbuf_init(&b, 40);
 	text_add_rounded(&b, share * 100, 4);
-	const char *text = report_text(r, "%s %%", strbuf_text(&b));
-	strbuf_release(&b);
-	return text;
+	strbuf_add_text(&b, " %");
+	return report_take(r, &b);
 }
 
 static const char *real_text(struct report *r, double v)
@@ -246,9 +240,7 @@ static const char *real_text(struct report *r, double v)
 
 	strbuf_init(&b, 40);
 	text_add_rounded(&b, v, 6);
-	const char *text = report_text(r, "%s", strbuf_text(&b));
-	strbuf_release(&b);
-	return text;
+	return report_take(r, &b);
 }
 
 static void add_source(
@@ -451,9 +443,7 @@ static const char *ids_text(
 	}
 	if (shown < n)
 		strbuf_printf(&text, " … (%u in all)", n);
-	const char *kept = report_text(v->r, "%s", strbuf_text(&text));
-	strbuf_release(&text);
-	return kept;
+	return report_take(v->r, &text);
 }
 
 static void add_step_samples(struct log_view *v, struct report_table *t,
@@ -490,9 +480,10 @@ static const char *mixture_text(struct log_view *v, const struct ledger_step *s)
 		const char *name = source_name(v, share->source);
 		strbuf_printf(&b, "%s%s %u", i ? ", " : "", name ? name : "(none said)", share->n);
 	}
-	const char *text = b.failed ? "many sources" : report_text(v->r, "%s", strbuf_text(&b));
+	if (!b.failed || b.no_memory)
+		return report_take(v->r, &b);
 	strbuf_release(&b);
-	return text;
+	return "many sources";
 }
 
 static void add_step(struct log_view *v, struct report_table *t, uint32_t row)

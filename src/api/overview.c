@@ -56,9 +56,7 @@ const char *overview_line(struct report *r, const struct state *s)
 		part(&b);
 		strbuf_printf(&b, "%d ranks", s->world);
 	}
-	const char *line = report_text(r, "%s", strbuf_text(&b));
-	strbuf_release(&b);
-	return line;
+	return report_take(r, &b);
 }
 
 void overview_input(struct report *r, const struct state *s, const char *role)
@@ -76,9 +74,8 @@ static const char *draws(struct report *r, uint64_t n)
 
 	strbuf_init(&b, LINE_BYTES);
 	text_add_count(&b, n);
-	const char *text = report_text(r, "%s draw%s", strbuf_text(&b), n == 1 ? "" : "s");
-	strbuf_release(&b);
-	return text;
+	strbuf_add_text(&b, n == 1 ? " draw" : " draws");
+	return report_take(r, &b);
 }
 
 /* Large rates in whole numbers, as counts are written. */
@@ -90,9 +87,7 @@ static const char *rate_text(struct report *r, double rate)
 		return report_text(r, "%.4g", rate);
 	strbuf_init(&b, LINE_BYTES);
 	text_add_count(&b, (uint64_t)(rate + 0.5));
-	const char *text = report_text(r, "%s", strbuf_text(&b));
-	strbuf_release(&b);
-	return text;
+	return report_take(r, &b);
 }
 
 const char *overview_relation(struct report *r, const struct rng_relation *relation, int64_t steps)

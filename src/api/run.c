@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#define FOLDERS_ABOVE 2u /* of a file: its own and the one above that */
+
 const char *path_above(struct report *r, const char *path)
 {
 	size_t n = strlen(path);
@@ -28,7 +30,7 @@ const char *path_above(struct report *r, const char *path)
 /* How many folders there are from the checkpoint's up to the last one that is looked into. */
 static unsigned folders_above(const struct subject *s)
 {
-	unsigned count = s->chosen->is_dir ? 3 : 2;
+	unsigned count = FOLDERS_ABOVE + s->chosen->is_dir;
 
 	if (!s->candidates.root)
 		return count;
@@ -60,27 +62,43 @@ static int read_file(struct run_in_use *run, struct report *r, const char *path,
 	return status;
 }
 
-int run_open(struct run_in_use *run, struct report *r, const char *named, const struct subject *s,
-	struct error *e)
+/* Read the named file, or the first one in a folder and those above it, `left` folders in all. */
+static int open_nearest(struct run_in_use *run, struct report *r, const char *named,
+	const char *path, bool is_dir, unsigned left, struct error *e)
 {
 	*run = (struct run_in_use){0};
 	if (named) {
 		int status = read_file(run, r, named, e);
 		return status < 0 ? fail_wrap(e, "--run %s", named) : status;
 	}
-	const char *folder = s->chosen->is_dir ? s->chosen->path : path_above(r, s->chosen->path);
-	for (unsigned left = folders_above(s); folder && left > 0; left--) {
-		const char *path = in_folder(r, folder);
-		int status = read_file(run, r, path, e);
+	const char *folder = is_dir ? path : path_above(r, path);
+	for (; folder && left > 0; left--) {
+		const char *file = in_folder(r, folder);
+		int status = read_file(run, r, file, e);
 		if (status == RP_OK)
 			return RP_OK;
 		if (e->os_error != ENOENT && e->os_error != ENOTDIR)
-			return fail_wrap(e, "%s", path);
+			return fail_wrap(e, "%s", file);
 		run_file_release(&run->file);
 		*e = ERROR_INIT;
 		folder = path_above(r, folder);
 	}
 	return RP_OK;
+}
+
+int run_open(struct run_in_use *run, struct report *r, const char *named, const struct subject *s,
+	struct error *e)
+{
+	bool dir = !named && s->chosen->is_dir;
+
+	return open_nearest(run, r, named, named ? NULL : s->chosen->path, dir,
+		named ? 0 : folders_above(s), e);
+}
+
+int run_open_beside(struct run_in_use *run, struct report *r, const char *named, const char *path,
+	bool is_dir, struct error *e)
+{
+	return open_nearest(run, r, named, path, is_dir, FOLDERS_ABOVE + is_dir, e);
 }
 
 void run_tell(const struct run_in_use *run, struct subject *s)

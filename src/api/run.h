@@ -25,6 +25,10 @@ struct run_in_use {
 int run_open(struct run_in_use *run, struct report *r, const char *named, const struct subject *s,
 	struct error *e);
 
+/* The same for a sample log, or a folder of them, at `path`. */
+int run_open_beside(struct run_in_use *run, struct report *r, const char *named, const char *path,
+	bool is_dir, struct error *e);
+
 /* Tell a state what the run file says; nothing where there is none. */
 void run_tell(const struct run_in_use *run, struct subject *s);
 

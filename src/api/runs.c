@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "api/conclude.h"
+#include "api/run.h"
 #include "api/subject.h"
 #include "audit/case.h"
 #include "audit/data.h"
@@ -36,21 +37,24 @@ struct runs {
 	ARRAY(const char *) checkpoints; /* that lie beside no run */
 };
 
-static bool is_log_file(int dirfd, const char *path)
+/* 1 or 0; an error only where the system failed: what may not be read is none of ours. */
+static int is_log_file(int dirfd, const char *path, struct error *e)
 {
 	struct source s;
-	struct error ignored = ERROR_INIT;
+	struct error own = ERROR_INIT;
 	char *head = malloc(LEDGER_HEAD);
 	size_t got = 0;
 	bool log = false;
 
-	if (head && source_open(&s, dirfd, path, &ignored) == RP_OK) {
-		if (source_read_some(&s, 0, head, LEDGER_HEAD, &got, &ignored) == RP_OK)
+	if (!head)
+		return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory to look into files");
+	if (source_open(&s, dirfd, path, &own) == RP_OK) {
+		if (source_read_some(&s, 0, head, LEDGER_HEAD, &got, &own) == RP_OK)
 			log = ledger_recognise(head, got) != NULL;
 		source_close(&s);
 	}
 	free(head);
-	return log;
+	return error_of_system(&own) ? fail(e, own.status, own.offset, "%s", own.text) : log;
 }
 
 /* Weights are large, many, and no logs. */
@@ -68,16 +72,15 @@ static bool may_be_log(const struct listed *f)
 static int folder_has_log(const char *path, const struct limits *limits, struct error *e)
 {
 	struct listing l;
-	bool found = false;
 	size_t probed = 0;
-	int status = listing_open(&l, path, (unsigned)limits->dir_depth, limits, e);
+	int found = 0, status = listing_open(&l, path, (unsigned)limits->dir_depth, limits, e);
 
 	for (size_t i = 0; status == RP_OK && i < l.files.count && !found && probed < PROBED_MAX;
 		i++) {
 		if (!may_be_log(&l.files.items[i]))
 			continue;
 		probed++;
-		found = is_log_file(l.dirfd, l.files.items[i].path);
+		found = is_log_file(l.dirfd, l.files.items[i].path, e);
 	}
 	listing_close(&l);
 	return status < 0 ? status : found;
@@ -89,7 +92,8 @@ int audit_is_log(const char *path, const struct limits *limits, struct error *e)
 
 	if (stat(path, &st) < 0)
 		return fail_os(e, errno, "cannot be opened");
-	return S_ISDIR(st.st_mode) ? folder_has_log(path, limits, e) : is_log_file(AT_FDCWD, path);
+	return S_ISDIR(st.st_mode) ? folder_has_log(path, limits, e)
+				   : is_log_file(AT_FDCWD, path, e);
 }
 
 static struct run *new_run(struct runs *runs, const char *name)
@@ -175,9 +179,7 @@ static const char *count_words(struct report *r, uint64_t n, const char *unit)
 	strbuf_init(&b, 200);
 	text_add_count(&b, n);
 	strbuf_printf(&b, " %s%s", unit, n == 1 ? "" : "s");
-	const char *text = report_text(r, "%s", strbuf_text(&b));
-	strbuf_release(&b);
-	return text;
+	return report_take(r, &b);
 }
 
 static const char *number(struct report *r, int64_t n)
@@ -186,9 +188,7 @@ static const char *number(struct report *r, int64_t n)
 
 	strbuf_init(&b, 64);
 	text_add_signed_count(&b, n);
-	const char *text = report_text(r, "%s", strbuf_text(&b));
-	strbuf_release(&b);
-	return text;
+	return report_take(r, &b);
 }
 
 static const char *step_range(struct report *r, int64_t first, int64_t last)
@@ -202,14 +202,13 @@ static const char *attempt_words(struct report *r, const struct ledger *l, uint3
 	struct strbuf b;
 
 	strbuf_init(&b, 200);
+	strbuf_add_text(&b, "attempt ");
 	ledger_attempt_name(l, i, &b);
-	const char *text = report_text(r, "attempt %s", strbuf_text(&b));
-	strbuf_release(&b);
-	return text;
+	return report_take(r, &b);
 }
 
 static const char *const outcome_words[SEAM_OUTCOMES] = {
-	[SEAM_SOUND] = "nothing speaks against the resume",
+	[SEAM_SOUND] = "no replay or skip seen",
 	[SEAM_EXACT] = "exact",
 	[SEAM_REARRANGED] = "exact, ranks rearranged",
 	[SEAM_BY_SAMPLES] = "exact by samples, the batch differs",
@@ -290,9 +289,7 @@ static const char *fate_words(struct report *r, const struct case_line *c, uint3
 	}
 	if (*a->end)
 		add_fate(&b, a->end);
-	const char *text = report_text(r, "%s", strbuf_text(&b));
-	strbuf_release(&b);
-	return text;
+	return report_take(r, &b);
 }
 
 /* The last part of a run's path, as far as that tells it from the others. */
@@ -405,7 +402,7 @@ static void add_totals(
 		n->size == 0 ? NULL
 			     : report_text(r, "%s of %s never seen", number(r, (int64_t)never),
 				       number(r, (int64_t)n->size)),
-		NULL, b.n > 0 ? strbuf_text(&b) : NULL,
+		NULL, tokens > 0 ? report_take(r, &b) : NULL,
 		n->how == EPOCHS_NONE
 			? hows[EPOCHS_NONE]
 			: report_text(r, "%s%s", count_words(r, n->epochs.count, "epoch"),
@@ -426,7 +423,6 @@ static void add_totals(
 		values[8] = quantity_count((int64_t)n->epochs.count);
 	values[9] = quantity_count((int64_t)g->dead_rows);
 	report_add_row_values(r, t, TONE_PLAIN, cells, values);
-	strbuf_release(&b);
 }
 
 /* What reading left out ------------------------------------------------------------------------ */
@@ -690,21 +686,47 @@ bool audit_has_checkpoint(const char *path, const struct limits *limits)
 	return found;
 }
 
+/* What the user told of the run whose logs these are. */
+static int open_told(struct run_in_use *told, struct report *r, const char *log,
+	const struct audit_options *o, struct error *e)
+{
+	struct stat st;
+	bool folder = stat(log, &st) == 0 && S_ISDIR(st.st_mode);
+
+	return run_open_beside(told, r, o->common.run, log, folder, e);
+}
+
+static int open_log(struct ledger *l, const char *const *paths, size_t count,
+	const struct run_in_use *told, const struct audit_options *o, struct error *e)
+{
+	struct ledger_options lo = {.limits = &o->common.limits,
+		.memory = o->common.limits.memory / 5 * 3,
+		.run = run_file_of(told)};
+
+	return ledger_open(l, paths, count, &lo, e);
+}
+
 static int judge_run(struct report *r, const struct tables *t, const struct run *run,
 	const struct audit_options *o, struct sum *sum, struct error *e)
 {
+	struct run_in_use told;
 	struct ledger l;
-	struct ledger_options lo = {
-		.limits = &o->common.limits, .memory = o->common.limits.memory / 5 * 3};
-	int status = ledger_open(&l, (const char *const *)run->logs.items, run->logs.count, &lo, e);
 
-	if (status < 0)
-		return fail_wrap(e, "%s", run->name);
 	for (size_t i = 0; i < run->logs.count; i++)
 		report_add_input(r, run->logs.items[i], "run", "sample log");
-	sum->runs++;
-	status = judge_ledger(r, t, run, &l, o, sum, e);
-	ledger_release(&l);
+	int status = open_told(&told, r, run->logs.items[0], o, e);
+	if (status == RP_OK) {
+		status = open_log(
+			&l, (const char *const *)run->logs.items, run->logs.count, &told, o, e);
+		if (status < 0)
+			fail_wrap(e, "%s", run->name);
+	}
+	if (status == RP_OK) {
+		sum->runs++;
+		status = judge_ledger(r, t, run, &l, o, sum, e);
+		ledger_release(&l);
+	}
+	run_release(&told);
 	return status;
 }
 
@@ -723,6 +745,13 @@ static void take_evidence(struct report *r, const struct sum *s, struct verdict_
 	if (s->seams == 0)
 		v->consistent = report_text(r, "%s in %s, no resume",
 			count_words(r, s->samples, "sample"), count_words(r, s->runs, "run"));
+	else if (s->exact == 0)
+		v->consistent = report_text(r,
+			"nothing speaks against %s, and nothing proves %s exact",
+			s->seams == 1
+				? "the resume"
+				: report_text(r, "the %s", count_words(r, s->seams, "resume")),
+			s->seams == 1 ? "it" : "any of them");
 	else
 		v->consistent =
 			report_text(r, "%s of %s proven exact, nothing speaks against the others",
@@ -827,19 +856,21 @@ int audit_rehearsal(struct report *r, const char *run, const char *rehearsal,
 	const struct audit_options *o, struct error *e)
 {
 	const char *const paths[] = {run, rehearsal};
+	struct run_in_use told;
 	struct ledger l;
-	struct ledger_options lo = {
-		.limits = &o->common.limits, .memory = o->common.limits.memory / 5 * 3};
-	int status = ledger_open(&l, paths, 2, &lo, e);
 
+	report_add_input(r, run, "run", "sample log");
+	report_add_input(r, rehearsal, "rehearsal", "sample log");
+	int status = open_told(&told, r, run, o, e);
+	if (status == RP_OK)
+		status = open_log(&l, paths, 2, &told, o, e);
 	if (status == RP_OK) {
-		report_add_input(r, run, "run", "sample log");
-		report_add_input(r, rehearsal, "rehearsal", "sample log");
 		status = judge_rehearsal(r, &l, o, e);
 		if (status < 0)
 			fail_wrap(e, "%s", rehearsal);
 		ledger_release(&l);
 	}
+	run_release(&told);
 	report_finish(r);
 	return status;
 }

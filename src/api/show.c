@@ -39,7 +39,7 @@ static void show_facts(struct report *r, const struct state *s)
 			name = report_text(r, "%s, group %d", name, f->group);
 		if (f->rank != NO_RANK)
 			name = report_text(r, "%s, rank %d", name, f->rank);
-		const char *cells[] = {name, report_text(r, "%s", strbuf_text(&b)),
+		const char *cells[] = {name, report_take(r, &b),
 			*fact_rows[f->key].unit ? fact_rows[f->key].unit : NULL, how[f->how],
 			f->file == NO_FILE || s->single ? NULL : state_file_path(s, f->file),
 			*f->path ? f->path : NULL};
@@ -101,8 +101,7 @@ static void show_files(struct report *r, const struct state *s)
 		strbuf_clear(&b);
 		text_add_bytes(&b, f->size);
 		const char *cells[] = {f->path, file_role_name((enum file_role)f->role),
-			f->container ? f->container->name : NULL,
-			report_text(r, "%s", strbuf_text(&b)),
+			f->container ? f->container->name : NULL, report_take(r, &b),
 			f->status == FILE_BROKEN ? f->error : NULL};
 		const struct quantity values[5] = {[3] = quantity_count((int64_t)f->size)};
 		report_add_row_values(
@@ -127,7 +126,7 @@ static void show_config(struct report *r, const struct state *s)
 			continue;
 		strbuf_clear(&b);
 		fact_print(&b, f);
-		const char *cells[] = {f->path, report_text(r, "%s", strbuf_text(&b)),
+		const char *cells[] = {f->path, report_take(r, &b),
 			s->single ? NULL : state_file_path(s, f->file)};
 		report_add_row(r, t, TONE_PLAIN, cells);
 	}
@@ -212,14 +211,24 @@ static void show_run(struct report *r, const struct run_file *run, const struct 
 	for (size_t i = 0; i < run->unused.count; i++)
 		strbuf_printf(&unused, "%s%s", i ? ", " : "not used: ", run->unused.items[i]);
 	const char *cells[] = {report_text(r, "run file %s", run->path),
-		unused.n ? report_text(r, "%s", strbuf_text(&unused)) : NULL,
+		run->unused.count ? report_take(r, &unused) : NULL,
 		run->on_resume == RUN_RESUME_SKIPS      ? "a resume skips what was read"
 		: run->on_resume == RUN_RESUME_RESTARTS ? "a resume starts the epoch again"
 							: NULL};
-	strbuf_release(&unused);
 	report_add_row(r, t, TONE_PLAIN, cells);
 	show_sources(r, run, s);
 	show_stages(r, run, s);
+}
+
+/* What is shown is less than what is there. */
+static void tell_unreadable(struct report *r, const struct state *s)
+{
+	const char *reason = subject_unreadable(r, s, NULL);
+
+	if (!reason)
+		return;
+	cover_not_checked(&r->coverage, "contents", "all that is in the checkpoint", "%s", reason);
+	r->exit = EXIT_STATUS_UNDECIDED;
 }
 
 int show_path(struct report *r, const char *path, const struct verify_options *o, struct error *e)
@@ -248,6 +257,7 @@ int show_path(struct report *r, const char *path, const struct verify_options *o
 		show_optimizers(r, &s.state);
 		show_files(r, &s.state);
 		show_config(r, &s.state);
+		tell_unreadable(r, &s.state);
 	}
 	stream_pairs_release(&alone);
 	rng_search_release(&search);

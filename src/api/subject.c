@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "api/subject.h"
 
+#include "report/report.h"
 #include "state/file_digests.h"
 
 int subject_open(struct subject *s, const char *path, const struct limits *limits, struct error *e)
@@ -53,6 +54,27 @@ int subject_read_bytes(struct subject *s, unsigned threads, const struct deadlin
 			deadline, totals, e);
 	bytes_recount(&s->state, totals);
 	return RP_OK;
+}
+
+const char *subject_unreadable(
+	struct report *r, const struct state *s, const struct byte_totals *totals)
+{
+	for (size_t i = 0; i < s->files.count; i++) {
+		const struct state_file *f = &s->files.items[i];
+		if (f->status != FILE_BROKEN || f->error_status == RP_E_FORMAT)
+			continue;
+		/* In a folder of a script's own, a file in a foreign format need not be part of the
+		 * checkpoint. */
+		if (f->error_status == RP_E_UNSUPPORTED && !s->single && !s->profile->parts)
+			continue;
+		return report_text(r, "%s could not be read: %s", f->path, f->error);
+	}
+	if (totals && totals->unreadable > 0)
+		return report_text(r,
+			"the bytes of %llu of %llu storages could not be read, or changed meanwhile",
+			(unsigned long long)totals->unreadable,
+			(unsigned long long)totals->storages_all);
+	return NULL;
 }
 
 int subject_digest_files(struct subject *s, struct error *e)

@@ -39,6 +39,14 @@ int subject_open_one(struct subject *s, const char *path, const struct limits *l
 int subject_read_bytes(struct subject *s, unsigned threads, const struct deadline *deadline,
 	struct byte_totals *totals, bool *known, struct error *e);
 
+/*
+ * Why a file of a state or its bytes could not be looked at, where that is no defect of the file;
+ * NULL where all could. `totals` is of its bytes, or NULL where none were to be read.
+ */
+struct report;
+const char *subject_unreadable(
+	struct report *r, const struct state *s, const struct byte_totals *totals);
+
 /* Digest its smaller files; of a snapshot, that was done. */
 int subject_digest_files(struct subject *s, struct error *e);
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include <errno.h>
 #include <sys/stat.h>
 
 #include "api/choose.h"
@@ -15,8 +16,8 @@
  * are kept, since these are not there later; all others come from the tables again whenever they
  * are read.
  */
-static void look_now(struct subject *s, const struct byte_totals *bytes,
-	const struct limits *limits, struct findings *kept, struct coverage *cover)
+static int look_now(struct subject *s, const struct byte_totals *bytes, const struct limits *limits,
+	struct findings *kept, struct coverage *cover, struct error *e)
 {
 	struct audit_case c = {.current = &s->state,
 		.current_place = subject_place(s),
@@ -29,7 +30,11 @@ static void look_now(struct subject *s, const struct byte_totals *bytes,
 	findings_init(&ignored);
 	for (size_t i = 0; rules[i]; i++)
 		audit_rule(rules[i], &c, rules[i]->needs & NEEDS_ELEMENTS ? kept : &ignored, cover);
+	bool lost = ignored.lost + kept->lost + cover->lost > 0;
 	findings_release(&ignored);
+	if (lost)
+		return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for its findings");
+	return c.unread ? fail(e, RP_E_IO, ERROR_NO_OFFSET, "%s", c.unread) : RP_OK;
 }
 
 static void add_count(struct report *r, struct report_table *t, const char *name, uint64_t n)
@@ -39,12 +44,12 @@ static void add_count(struct report *r, struct report_table *t, const char *name
 
 	strbuf_init(&b, VALUE_BYTES);
 	text_add_count(&b, n);
-	const char *cells[] = {name, strbuf_text(&b)};
+	const char *cells[] = {name, report_take(r, &b)};
 	report_add_row_values(r, t, TONE_PLAIN, cells, values);
-	strbuf_release(&b);
 }
 
-static void tell(struct report *r, const struct state *s, const char *name, const char *out)
+static int tell(
+	struct report *r, const struct state *s, const char *name, const char *out, struct error *e)
 {
 	static const char *const columns[] = {"name", "value"};
 	struct report_table *t = report_add_table(r, "snapshot", "snapshot", columns, 2);
@@ -58,8 +63,9 @@ static void tell(struct report *r, const struct state *s, const char *name, cons
 	report_add_row(r, t, TONE_PLAIN, cells);
 	const char *file[] = {"file", out};
 	report_add_row(r, t, TONE_PLAIN, file);
-	if (stat(out, &st) == 0)
-		add_count(r, t, "bytes", (uint64_t)st.st_size);
+	if (stat(out, &st) < 0)
+		return fail_os(e, errno, "%s", out);
+	add_count(r, t, "bytes", (uint64_t)st.st_size);
 	add_count(r, t, "files", s->files.count);
 	add_count(r, t, "facts", s->facts.count);
 	add_count(r, t, "random streams", s->streams.count);
@@ -69,6 +75,7 @@ static void tell(struct report *r, const struct state *s, const char *name, cons
 		const char *strong[] = {"root sha256", root};
 		report_add_row(r, t, TONE_PLAIN, strong);
 	}
+	return RP_OK;
 }
 
 int snapshot_keep(struct subject *s, const struct findings *own, const struct byte_totals *bytes,
@@ -76,15 +83,12 @@ int snapshot_keep(struct subject *s, const struct findings *own, const struct by
 {
 	struct findings kept;
 	struct coverage cover;
-	int status = RP_OK;
 
 	findings_init(&kept);
 	coverage_init(&cover);
 	findings_append(&kept, own);
-	look_now(s, bytes, &o->limits, &kept, &cover);
+	int status = look_now(s, bytes, &o->limits, &kept, &cover, e);
 	findings_sort(&kept);
-	if (kept.lost || cover.lost)
-		status = fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for its findings");
 	struct snapshot_about about = {
 		.name = s->chosen->name, .findings = &kept, .coverage = &cover};
 	if (status == RP_OK)
@@ -109,13 +113,19 @@ static int take(struct report *r, struct subject *s, struct findings *own, const
 		status = subject_read_bytes(s, o->threads, o->limits.deadline, &totals, &known, e);
 	if (status == RP_OK && !o->quick)
 		status = subject_digest_files(s, e);
+	/* What the system would not read now may be there the next time: half a snapshot is none.
+	 */
+	const char *unread =
+		status == RP_OK ? subject_unreadable(r, &s->state, known ? &totals : NULL) : NULL;
+	if (unread)
+		status = fail(e, RP_E_IO, ERROR_NO_OFFSET, "%s", unread);
 	if (status == RP_OK &&
 		(status = snapshot_keep(s, own, known ? &totals : NULL, out, o, e)) < 0)
 		fail_wrap(e, "%s", out);
 	if (status == RP_OK) {
 		overview_input(r, &s->state, "checkpoint");
 		r->summary = overview_line(r, &s->state);
-		tell(r, &s->state, s->chosen->name, out);
+		status = tell(r, &s->state, s->chosen->name, out, e);
 		if (o->quick)
 			cover_not_checked(&r->coverage, "bytes", "the tensors' bytes",
 				"the snapshot was taken without them (--quick): it can prove no copy");

@@ -25,31 +25,6 @@ struct verify_options verify_defaults(void)
 		.settle = SETTLE_SECONDS};
 }
 
-/*
- * Why a file or its bytes could not be looked at, where that is no defect of the file; NULL where
- * all could. `totals` is of its bytes, or NULL where none were to be read.
- */
-static const char *unreadable(
-	struct report *r, const struct state *s, const struct byte_totals *totals)
-{
-	for (size_t i = 0; i < s->files.count; i++) {
-		const struct state_file *f = &s->files.items[i];
-		if (f->status != FILE_BROKEN || f->error_status == RP_E_FORMAT)
-			continue;
-		/* In a folder of a script's own, a file in a foreign format need not be part of the
-		 * checkpoint. */
-		if (f->error_status == RP_E_UNSUPPORTED && !s->single && !s->profile->parts)
-			continue;
-		return report_text(r, "%s could not be read: %s", f->path, f->error);
-	}
-	if (totals && totals->unreadable > 0)
-		return report_text(r,
-			"the bytes of %llu of %llu storages could not be read, or changed meanwhile",
-			(unsigned long long)totals->unreadable,
-			(unsigned long long)totals->storages_all);
-	return NULL;
-}
-
 /* A save that did not finish and is younger than the settle time may still be going on. */
 static void mark_not_ready(struct report *r, const struct state *s, unsigned settle)
 {
@@ -113,19 +88,18 @@ static void take_evidence(struct report *r, struct audit_case *c, struct verdict
 
 /* Look at the bytes of both states: what changed between them shows in values as well. */
 static int look_at_bytes(struct subject *now, struct subject *before,
-	const struct verify_options *o, struct byte_totals *totals, struct audit_case *c,
+	const struct verify_options *o, struct byte_totals totals[2], struct audit_case *c,
 	struct error *e)
 {
 	bool known;
-	int status = subject_read_bytes(now, o->threads, o->limits.deadline, totals, &known, e);
+	int status = subject_read_bytes(now, o->threads, o->limits.deadline, &totals[0], &known, e);
 
 	c->bytes = known ? totals : NULL;
 	c->no_bytes = known ? NULL : "the snapshot was taken without reading bytes (--quick)";
 	if (status == RP_OK && before) {
-		struct byte_totals ignored;
 		status = subject_read_bytes(
-			before, o->threads, o->limits.deadline, &ignored, &known, e);
-		c->bytes_late = known && status == RP_OK && ignored.late > 0;
+			before, o->threads, o->limits.deadline, &totals[1], &known, e);
+		c->bytes_late = known && status == RP_OK && totals[1].late > 0;
 	}
 	c->bytes_late = c->bytes_late || (c->bytes && totals->late > 0);
 	return status;
@@ -177,10 +151,10 @@ struct judging {
 	struct subject original; /* what it should be a copy of, where that was asked for */
 	const char *no_before;   /* why there is none, for coverage */
 	struct run_in_use run;
-	struct findings own; /* that were recorded as it was read */
-	struct byte_totals totals;
-	bool known; /* totals hold */
-	bool whole; /* it was read, and all of it that was to be */
+	struct findings own;          /* that were recorded as it was read */
+	struct byte_totals totals[2]; /* of this one and the one before */
+	bool known;                   /* those of this one hold */
+	bool whole;                   /* it was read, and all of it that was to be */
 };
 
 /* Judge a state that has been read, against an earlier one where there is one. */
@@ -218,7 +192,7 @@ static int judge(
 	c.search_late = search.late;
 	now->state.wants_strong = original && original->strong.count > 0;
 	if (status == RP_OK && !o->quick)
-		status = look_at_bytes(now, before, o, &j->totals, &c, e);
+		status = look_at_bytes(now, before, o, j->totals, &c, e);
 	if (status == RP_OK && original)
 		status = subject_digest_files(now, e);
 	if (status == RP_OK) {
@@ -227,11 +201,16 @@ static int judge(
 			cover_not_checked(&r->coverage, "files", "the checkpoint's files",
 				"a snapshot was judged: what became of them since it was taken is not seen");
 		mark_not_ready(r, &now->state, o->settle);
-		struct verdict_case v = {.unreadable = unreadable(r, &now->state, c.bytes)};
+		struct verdict_case v = {.unreadable = subject_unreadable(r, &now->state, c.bytes)};
 		j->known = c.bytes != NULL;
 		j->whole = !v.unreadable;
+		if (!v.unreadable && before)
+			v.unreadable = subject_unreadable(
+				r, &before->state, c.bytes ? &j->totals[1] : NULL);
+		if (!v.unreadable && older)
+			v.unreadable = subject_unreadable(r, &older->state, NULL);
 		if (!v.unreadable)
-			v.unreadable = c.undecided;
+			v.unreadable = c.unread ? c.unread : c.undecided;
 		if (!v.unreadable && original && !c.compared)
 			v.unreadable = "not all tensors could be held against the snapshot";
 		take_evidence(r, &c, &v);
@@ -468,7 +447,7 @@ static int verify_in_time(
 		history_store(r, &now,
 			&(struct history_entry){.whole = worth_keeping(r, &j),
 				.own = &j.own,
-				.bytes = j.known ? &j.totals : NULL},
+				.bytes = j.known ? &j.totals[0] : NULL},
 			o);
 	subject_close(&j.before);
 	subject_close(&j.older);

@@ -110,9 +110,7 @@ const char *rounded_text(struct findings *sink, double v, int digits)
 
 	strbuf_init(&b, 64);
 	text_add_rounded(&b, v, digits);
-	const char *text = findings_text(sink, "%s", strbuf_text(&b));
-	strbuf_release(&b);
-	return text;
+	return findings_take(sink, &b);
 }
 
 const char *fact_text(struct findings *sink, const struct fact *f)
@@ -121,9 +119,7 @@ const char *fact_text(struct findings *sink, const struct fact *f)
 
 	strbuf_init(&b, 400);
 	fact_print(&b, f);
-	const char *text = findings_text(sink, "%s", strbuf_text(&b));
-	strbuf_release(&b);
-	return text;
+	return findings_take(sink, &b);
 }
 
 const char *count_text(struct findings *sink, int64_t n)
@@ -132,9 +128,7 @@ const char *count_text(struct findings *sink, int64_t n)
 
 	strbuf_init(&b, 100);
 	text_add_signed_count(&b, n);
-	const char *text = findings_text(sink, "%s", strbuf_text(&b));
-	strbuf_release(&b);
-	return text;
+	return findings_take(sink, &b);
 }
 
 const char *counted_text(struct findings *sink, uint64_t n, const char *unit)
@@ -181,9 +175,9 @@ const char *ranks_text(struct findings *sink, const int32_t *ranks, size_t count
 			strbuf_printf(&b, "%s%d", last > i + 1 ? "-" : ", ", ranks[last]);
 		i = last + 1;
 	}
-	const char *text = findings_text(sink, "%s%s", strbuf_text(&b), b.n >= 200 ? ", …" : "");
-	strbuf_release(&b);
-	return text;
+	if (b.n >= 200)
+		strbuf_add_text(&b, ", …");
+	return findings_take(sink, &b);
 }
 
 int64_t case_step(const struct audit_case *c)

@@ -47,6 +47,7 @@ struct audit_case {
 		*environment;    /* what will resume, as far as it is known; or NULL */
 	const char *no_previous; /* why there is no previous one, for coverage */
 	const char *undecided;   /* why nothing can be said of a resume at all, or NULL */
+	const char *unread;      /* what a rule could not read, which is no defect of it; or NULL */
 	const char
 		*inexact; /* what an exact resume would need and is not there: the first reason */
 };

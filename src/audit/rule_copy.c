@@ -66,9 +66,7 @@ static const char *type_text(struct findings *sink, const struct state_tensor *t
 	for (uint8_t k = 0; k < t->ndim; k++)
 		strbuf_printf(&b, "%s%lld", k ? ", " : "", (long long)t->shape[k]);
 	strbuf_add_char(&b, ']');
-	const char *text = findings_text(sink, "%s", strbuf_text(&b));
-	strbuf_release(&b);
-	return text;
+	return findings_take(sink, &b);
 }
 
 /* What two tensors are compared by. */

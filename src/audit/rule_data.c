@@ -34,6 +34,7 @@ const char *data_attempt(struct findings *sink, const struct ledger *l, uint32_t
 	strbuf_init(&b, 200);
 	ledger_attempt_name(l, attempt, &b);
 	const char *text = findings_text(sink, "attempt %s", strbuf_text(&b));
+	sink->lost += b.no_memory;
 	strbuf_release(&b);
 	return text;
 }

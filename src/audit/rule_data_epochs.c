@@ -101,8 +101,7 @@ static const char *missing_ids(struct findings *sink, const struct case_line *c,
 	}
 	if (left > 0)
 		strbuf_printf(&text, " and %llu more", (unsigned long long)left);
-	const char *out = findings_text(sink, "%s", strbuf_text(&text));
-	strbuf_release(&text);
+	const char *out = findings_take(sink, &text);
 	sample_buffer_free(buffer);
 	free(seen);
 	return out;

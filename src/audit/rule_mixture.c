@@ -14,50 +14,9 @@
 #include "ledger/lineage.h"
 #include "ledger/mixture.h"
 
-/* A point of total variation is worth a warning; five, or 0.1 % of all samples in the wrong place,
- * an error. */
-#define NOTICEABLE 0.01
-#define SERIOUS 0.05
-#define SERIOUS_SHARE 0.001
-
 #define BEFORE_STEPS 500 /* what a resume is held against */
 #define LONGEST_TRANSIENT 2000
 #define PRIOR_WEIGHT 100.0
-#define LOG_ALPHA (-13.8) /* one in a million, for every seam or stretch */
-
-/*
- * Overdispersion of a stretch: the largest over windows of 1, 2, 4, … steps while at least 16 of
- * them are left, since clumps show at their own size only.
- */
-static double overdispersion_of(
-	const struct mixture_table *t, size_t first, size_t steps, uint64_t *windows)
-{
-	double worst = 1;
-	for (size_t width = 1; steps / width >= 16; width *= 2) {
-		size_t count = steps / width;
-		for (size_t w = 0; w < count; w++)
-			mixture_add_rows(t, first + w * width, width, windows + w * t->k);
-		double phi = mixture_overdispersion(windows, count, t->k);
-		worst = phi > worst ? phi : worst;
-	}
-	return worst;
-}
-
-/* The same of what is usual: of the later halves of attempts, which no resume disturbs. */
-static double usual_overdispersion(const struct mixture_table *t, uint64_t *windows)
-{
-	double worst = 0;
-	for (size_t p = 0; p < t->pieces.count; p++) {
-		const struct mixture_piece *piece = &t->pieces.items[p];
-		size_t half = piece->steps / 2;
-		if (half < 16)
-			continue;
-		double phi =
-			overdispersion_of(t, piece->first + piece->steps - half, half, windows);
-		worst = phi > worst ? phi : worst;
-	}
-	return worst > 0 ? worst : overdispersion_of(t, 0, t->steps, windows);
-}
 
 static size_t most_off(const double *p, const double *q, size_t k)
 {
@@ -95,10 +54,7 @@ static struct finding *report_deviation(
 		"the mixture %s: %s gave %s of the samples instead of %s", d->what,
 		mixture_source_name(t->ledger, sink, i), mixture_percent(sink, d->share[i]),
 		mixture_percent(sink, d->reference[i]));
-	double displaced = d->distance * (double)samples;
-	f->severity = d->distance >= SERIOUS || displaced >= SERIOUS_SHARE * (double)t->samples
-			      ? SEVERITY_ERROR
-			      : SEVERITY_WARNING;
+	f->severity = mixture_severity(t, d->distance, samples);
 	f->observed = quantity_real(d->share[i]);
 	f->expected = quantity_real(d->reference[i]);
 	f->unit = "of the samples";
@@ -154,17 +110,19 @@ static bool room_make(struct room *m, const struct mixture_table *t)
 static bool reference_before(
 	const struct mixture_table *t, size_t p, struct room *m, double *reference)
 {
-	const struct mixture_piece *piece = &t->pieces.items[p], *earlier = piece - 1;
-	size_t window = piece->first < BEFORE_STEPS ? piece->first : BEFORE_STEPS;
+	const struct mixture_piece *piece = &t->pieces.items[p], *first = piece;
+	while (first > t->pieces.items &&
+		mixture_same_target(t, first - 1, piece, m->target, m->other))
+		first--;
+	size_t window = piece->first - first->first;
+	window = window < BEFORE_STEPS ? window : BEFORE_STEPS;
 	mixture_add_rows(t, piece->first - window, window, m->before);
 	uint64_t samples = mixture_samples(t, piece->first - window, window);
-	bool stayed = mixture_same_target(
-		t->ledger, earlier->attempt, piece->attempt, m->target, m->other);
-	if (stayed && window >= 20 && samples >= 20 * t->k) {
+	if (window >= 20 && samples >= 20 * t->k) {
 		mixture_shares(m->before, t->k, reference);
 		return true;
 	}
-	if (!mixture_target(t->ledger, piece->attempt, reference))
+	if (!mixture_piece_target(t, piece, reference))
 		return false;
 	for (size_t i = 0; i < t->k; i++)
 		m->before[i] = (uint64_t)(reference[i] * 1e12);
@@ -214,11 +172,11 @@ static size_t find_transient(
 	double *reference = m->other;
 	if (piece->steps == 0 || !reference_before(t, p, m, reference))
 		return 0;
-	double phi = usual_overdispersion(t, m->windows);
+	double phi = mixture_usual_overdispersion(t, m->windows);
 	struct mixture_transient found;
 	if (!mixture_find_transient(m->before, t->n + piece->first * t->k, piece->steps, t->k,
-		    LONGEST_TRANSIENT, phi, LOG_ALPHA, &found) ||
-		found.distance < NOTICEABLE || !found.returns)
+		    LONGEST_TRANSIENT, phi, MIXTURE_LOG_ALPHA, &found) ||
+		found.distance < MIXTURE_NOTICEABLE || !found.returns)
 		return 0;
 	mixture_add_rows(t, piece->first, found.steps, m->sum);
 	mixture_shares(m->sum, t->k, m->share);
@@ -272,14 +230,15 @@ static size_t off_target(const struct mixture_table *t, size_t first, size_t ste
 		if (r < next && r + 1 < steps)
 			continue;
 		next = r + 1 + r / 64;
-		if (mixture_log_evalue(target, sum, t->k, PRIOR_WEIGHT, phi) > -LOG_ALPHA)
+		if (mixture_log_evalue(target, sum, t->k, PRIOR_WEIGHT, phi) > -MIXTURE_LOG_ALPHA)
 			return first + r;
 	}
 	return SIZE_MAX;
 }
 
-/* A drift that goes on over several pieces is one. */
+/* A drift that goes on over several pieces of one target is one. */
 struct drift {
+	const struct mixture_piece *piece; /* the first; NULL: no drift */
 	size_t first, steps, source;
 	bool above;
 };
@@ -287,6 +246,9 @@ struct drift {
 static void report_drift(
 	const struct mixture_table *t, struct room *m, struct findings *sink, const struct drift *d)
 {
+	if (!d->piece)
+		return;
+	mixture_piece_target(t, d->piece, m->target);
 	mixture_add_rows(t, d->first, d->steps, m->sum);
 	mixture_shares(m->sum, t->k, m->share);
 	const struct deviation found = {
@@ -302,21 +264,62 @@ static void report_drift(
 	report_deviation(t, sink, &found);
 }
 
-/* Hold a stretch against its target; true where it drifts, with where and which source in `d`. */
-static bool find_drift(const struct mixture_table *t, const struct mixture_piece *piece,
+/* Hold a stretch against its target; where it drifts, where and which source is in `d`. */
+static void find_drift(const struct mixture_table *t, const struct mixture_piece *piece,
 	size_t skip, struct room *m, struct drift *d)
 {
 	size_t first = piece->first + skip, steps = piece->steps - skip;
-	double phi = overdispersion_of(t, piece->first, piece->steps, m->windows);
+	double phi = mixture_overdispersion_of(t, piece->first, piece->steps, m->windows);
 	if (steps == 0 || off_target(t, first, steps, m->target, phi, m->sum) == SIZE_MAX)
-		return false;
+		return;
 	mixture_add_rows(t, first, steps, m->sum);
 	mixture_shares(m->sum, t->k, m->share);
-	if (mixture_distance(m->share, m->target, t->k) < NOTICEABLE)
-		return false;
+	if (mixture_distance(m->share, m->target, t->k) < MIXTURE_NOTICEABLE)
+		return;
 	size_t source = most_off(m->share, m->target, t->k);
-	*d = (struct drift){first, steps, source, m->share[source] > m->target[source]};
-	return true;
+	*d = (struct drift){piece, first, steps, source, m->share[source] > m->target[source]};
+}
+
+/* How many samples of a source chance would have given since a row; NAN: no target is known. */
+static double expected_since(
+	const struct mixture_table *t, size_t source, size_t row, struct room *m)
+{
+	double expected = 0;
+	for (size_t p = 0; p < t->pieces.count; p++) {
+		const struct mixture_piece *piece = &t->pieces.items[p];
+		size_t first = piece->first > row ? piece->first : row,
+		       end = piece->first + piece->steps;
+		if (first >= end)
+			continue;
+		if (!mixture_piece_target(t, piece, m->target))
+			return NAN;
+		expected += m->target[source] * (double)mixture_samples(t, first, end - first);
+	}
+	return expected;
+}
+
+/* The same by the share that the source had until then. */
+static double usual_since(const struct mixture_table *t, size_t source, size_t row)
+{
+	double before = (double)mixture_samples(t, 0, row);
+	double since = (double)mixture_samples(t, row, t->steps - row);
+	return before > 0 ? (double)t->total[source] / before * since : 0;
+}
+
+static void tell_vanished(const struct mixture_table *t, struct findings *sink, size_t source,
+	size_t row, double expected, bool ran_out)
+{
+	const char *name = mixture_source_name(t->ledger, sink, source);
+	const char *steps = counted_text(sink, t->steps - row, "step");
+	struct finding *f = finding_add(sink, FINDING_M103, "%s gave no sample in %s%s", name,
+		row == 0 ? "" : "the last ", steps);
+	f->observed = quantity_count(0);
+	f->expected = quantity_count((int64_t)expected);
+	f->unit = "samples";
+	mixture_place(f, t, row, t->steps - row);
+	if (ran_out)
+		f->cause = findings_text(sink, "it ran out: all of its %s were consumed",
+			counted_text(sink, t->ledger->sources.items[source].size, "sample"));
 }
 
 /*
@@ -326,84 +329,61 @@ static bool find_drift(const struct mixture_table *t, const struct mixture_piece
 static bool report_vanished(const struct mixture_table *t, struct room *m, struct findings *sink)
 {
 	bool any = false;
-	size_t last_piece = t->pieces.count - 1;
-	bool known = mixture_target(t->ledger, t->pieces.items[last_piece].attempt, m->target);
-	double phi = overdispersion_of(t, 0, t->steps, m->windows);
+	double phi = mixture_overdispersion_of(t, 0, t->steps, m->windows);
 	for (size_t i = 0; i < t->k; i++) {
-		size_t after = t->steps;
-		uint64_t since = 0, earlier = 0;
-		while (after > 0 && t->n[(after - 1) * t->k + i] == 0) {
-			after--;
-			since += mixture_samples(t, after, 1);
-		}
-		for (size_t r = 0; r < after; r++)
-			earlier += mixture_samples(t, r, 1);
-		double share = known     ? m->target[i]
-			       : earlier ? (double)t->total[i] / (double)earlier
-					 : 0;
-		const struct ledger_source *source = &t->ledger->sources.items[i];
+		size_t row = t->steps;
+		while (row > 0 && t->n[(row - 1) * t->k + i] == 0)
+			row--;
+		double expected = expected_since(t, i, row, m);
+		if (isnan(expected))
+			expected = usual_since(t, i, row);
 		/* Of one that was consumed to its end, and no further, nothing more can come. */
-		bool ran_out = source->size && t->total[i] > 0 && t->total[i] % source->size == 0;
-		double expected = share * (double)since;
-		if (ran_out ? expected < 10 : t->steps - after < 20 || expected / phi < 25)
+		uint64_t size = t->ledger->sources.items[i].size;
+		bool ran_out = size && t->total[i] > 0 && t->total[i] % size == 0;
+		if (ran_out ? expected < 10 : t->steps - row < 20 || expected / phi < 25)
 			continue;
-		struct finding *f =
-			after == 0 ? finding_add(sink, FINDING_M103, "%s gave no sample in %s",
-					     mixture_source_name(t->ledger, sink, i),
-					     counted_text(sink, t->steps, "step"))
-				   : finding_add(sink, FINDING_M103,
-					     "%s gave no sample in the last %s",
-					     mixture_source_name(t->ledger, sink, i),
-					     counted_text(sink, t->steps - after, "step"));
-		f->observed = quantity_count(0);
-		f->expected = quantity_count((int64_t)expected);
-		f->unit = "samples";
-		mixture_place(f, t, after, t->steps - after);
-		if (ran_out)
-			f->cause = findings_text(sink, "it ran out: all of its %s were consumed",
-				counted_text(sink, source->size, "sample"));
+		tell_vanished(t, sink, i, row, expected, ran_out);
 		any = true;
 	}
 	return any;
 }
 
+/* Whether all of the line has one target, and keeps to it as a blend does. */
+static bool is_one_blend(const struct mixture_table *t, struct room *m)
+{
+	const struct mixture_piece *pieces = t->pieces.items;
+	bool one = true;
+	for (size_t p = 1; p < t->pieces.count && one; p++)
+		one = mixture_same_target(t, pieces, &pieces[p], m->other, m->share);
+	return one && mixture_piece_target(t, pieces, m->target) && is_blend(t, m->target, m->sum);
+}
+
 static void check_counts(
 	const struct mixture_table *t, struct room *m, struct findings *sink, bool *target_known)
 {
-	bool blend = mixture_target(t->ledger, t->pieces.items[0].attempt, m->target);
-	for (size_t p = 1; p < t->pieces.count && blend; p++)
-		blend = mixture_same_target(t->ledger, t->pieces.items[0].attempt,
-			t->pieces.items[p].attempt, m->other, m->share);
-	if (blend && is_blend(t, m->target, m->sum)) {
-		*target_known = true;
-		return;
-	}
+	*target_known = is_one_blend(t, m);
 	/* A source that is gone moves all the others' shares: it is said, and they are not. */
-	if (report_vanished(t, m, sink))
+	if (*target_known || report_vanished(t, m, sink))
 		return;
 	struct drift open = {0};
 	for (size_t p = 0; p < t->pieces.count; p++) {
 		const struct mixture_piece *piece = &t->pieces.items[p];
-		size_t skip = p > 0 ? find_transient(t, p, m, sink) : 0;
+		size_t skip = piece->resumed ? find_transient(t, p, m, sink) : 0;
 		struct drift d = {0};
-		if (!mixture_target(t->ledger, piece->attempt, m->target))
+		if (!mixture_piece_target(t, piece, m->target))
 			continue;
 		*target_known = true;
-		if (!find_drift(t, piece, skip, m, &d)) {
-			if (open.steps)
-				report_drift(t, m, sink, &open);
-			open = (struct drift){0};
-		} else if (open.steps &&
-			   open.above == (m->share[open.source] > m->target[open.source])) {
+		find_drift(t, piece, skip, m, &d);
+		bool goes_on = d.piece && open.piece &&
+			       open.above == (m->share[open.source] > m->target[open.source]);
+		if (goes_on && mixture_same_target(t, open.piece, piece, m->other, m->share)) {
 			open.steps = d.first + d.steps - open.first;
-		} else {
-			if (open.steps)
-				report_drift(t, m, sink, &open);
-			open = d;
+			continue;
 		}
-	}
-	if (open.steps)
 		report_drift(t, m, sink, &open);
+		open = d;
+	}
+	report_drift(t, m, sink, &open);
 }
 
 static void run_mixture(struct audit_case *c, struct findings *sink, struct coverage *cover)

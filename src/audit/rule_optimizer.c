@@ -17,9 +17,11 @@ static void broken_finding(struct audit_case *c, struct findings *sink,
 	f->cause = cause;
 }
 
-static void cover_moments(struct coverage *cover, const char *rule, const char *subject,
-	const struct moments_outcome *m)
+static void cover_moments(struct audit_case *c, struct coverage *cover, const char *rule,
+	const char *subject, const struct moments_outcome *m)
 {
+	if (m->unread > 0)
+		c->unread = "the bytes of the optimizer's moments could not be read";
 	if (m->tensors == 0 && m->late)
 		cover_not_checked(cover, rule, subject, "%s", case_late);
 	else if (m->tensors == 0)
@@ -48,7 +50,7 @@ static void run_moments(struct audit_case *c, struct findings *sink, struct cove
 				(unsigned long long)m.broken_tensors),
 			"the two moments are not a pair: one was reset, swapped, or belongs to other betas",
 			"in m squared, at the most");
-	cover_moments(cover, "moments", "Adam's moments against each other", &m);
+	cover_moments(c, cover, "moments", "Adam's moments against each other", &m);
 }
 
 const struct rule rule_moments = {
@@ -84,7 +86,7 @@ static void run_moments_continue(
 				(long long)steps, (unsigned long long)m.broken_tensors),
 			"the state was made anew, or is of another branch, or of other parameters",
 			"in exp_avg_sq, at the least");
-	cover_moments(cover, name, subject, &m);
+	cover_moments(c, cover, name, subject, &m);
 }
 
 const struct rule rule_moments_continue = {

@@ -363,9 +363,8 @@ static const char *draws_text(struct findings *sink, uint64_t draws)
 
 	strbuf_init(&b, 64);
 	text_add_count(&b, draws);
-	const char *text = findings_text(sink, "%s draw%s", strbuf_text(&b), draws == 1 ? "" : "s");
-	strbuf_release(&b);
-	return text;
+	strbuf_add_text(&b, draws == 1 ? " draw" : " draws");
+	return findings_take(sink, &b);
 }
 
 /* Whether the draws since the seed are those of the steps since the previous checkpoint, at the

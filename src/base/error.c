@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "base/error.h"
 
+#include <errno.h>
 #include <string.h>
 
 static void record(struct error *e, int status, int os_error, uint64_t offset)
@@ -65,6 +66,25 @@ int fail_wrap(struct error *e, const char *format, ...)
 	append(whole, sizeof whole, e->text);
 	memcpy(e->text, whole, sizeof whole);
 	return e->status;
+}
+
+bool os_refuses(int os_error)
+{
+	switch (os_error) {
+	case EACCES:
+	case EPERM:
+	case ENOENT:
+	case ENOTDIR:
+	case ELOOP:
+		return true;
+	default:
+		return false;
+	}
+}
+
+bool error_of_system(const struct error *e)
+{
+	return e->status == RP_E_MEMORY || (e->status == RP_E_IO && !os_refuses(e->os_error));
 }
 
 const char *status_name(int status)

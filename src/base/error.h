@@ -8,6 +8,7 @@
 #define BASE_ERROR_H
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,6 +36,14 @@ int fail_os(struct error *e, int os_error, const char *format, ...)
 
 /* Put "prefix: " in front of a recorded error on its way up, and return its status. */
 int fail_wrap(struct error *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Whether an errno says that something may not be done or is not there, which another try does not
+ * change. */
+bool os_refuses(int os_error);
+
+/* Whether the system failed: memory, or an operation that it did not refuse. Nothing is known then
+ * of what was to be looked at. */
+bool error_of_system(const struct error *e);
 
 /* A short name for a status, for diagnostics and JSON: "format", "io", … */
 const char *status_name(int status);

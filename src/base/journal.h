@@ -40,7 +40,8 @@ enum journal_type {
 /*
  * STEP: i64 step, u64 first row (of the attempt and rank), u64 sum[2], u64 chain, i32 epoch,
  * u16 micro-batches, u16 columns, then the columns. A step of more rows than a block holds is
- * several blocks.
+ * several blocks. The sum is that of the block's rows, the chain that of the call's rows up to the
+ * block's end (base/identity.h).
  */
 #define JOURNAL_STEP_BYTES 48u
 

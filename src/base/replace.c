@@ -48,6 +48,8 @@ static int open_in_folder(struct replacement *r, struct error *e)
 			return fail_os(e, EEXIST, "it is left as it is");
 		if (!S_ISREG(st.st_mode))
 			return fail(e, RP_E_IO, ERROR_NO_OFFSET, "it is there and no regular file");
+	} else if (errno != ENOENT) {
+		return fail_os(e, errno, "what is there cannot be looked at");
 	}
 	r->fd = create_beside(r->folder, r->temporary, sizeof r->temporary, e);
 	return r->fd < 0 ? r->fd : RP_OK;

@@ -10,9 +10,16 @@ void strbuf_init(struct strbuf *b, size_t max)
 	*b = (struct strbuf){.max = max};
 }
 
+void strbuf_over(struct strbuf *b, char *memory, size_t size)
+{
+	memory[0] = '\0';
+	*b = (struct strbuf){.p = memory, .capacity = size, .max = size, .borrowed = true};
+}
+
 void strbuf_release(struct strbuf *b)
 {
-	free(b->p);
+	if (!b->borrowed)
+		free(b->p);
 	strbuf_init(b, b->max);
 }
 
@@ -51,7 +58,7 @@ static bool reserve(struct strbuf *b, size_t n)
 		capacity = capacity > b->max / 2 ? b->max : capacity * 2;
 	char *grown = realloc(b->p, capacity);
 	if (!grown) {
-		b->failed = true;
+		b->failed = b->no_memory = true;
 		return false;
 	}
 	b->p = grown;

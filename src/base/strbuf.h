@@ -15,9 +15,15 @@ struct strbuf {
 	char *p; /* NUL-terminated whenever not NULL */
 	size_t n, capacity, max;
 	bool failed;
+	bool no_memory; /* it failed for that, not for the cap; stays set when it is cleared */
+	bool borrowed;  /* p is the caller's */
 };
 
 void strbuf_init(struct strbuf *b, size_t max);
+
+/* The same in `size` bytes of the caller's, with no other memory: nothing to release, and no_memory
+ * stays unset. */
+void strbuf_over(struct strbuf *b, char *memory, size_t size);
 void strbuf_release(struct strbuf *b);
 void strbuf_clear(struct strbuf *b);
 

@@ -175,7 +175,10 @@ void answer_complain(const char *path, const struct error *e)
 		strbuf_printf(&b, " (offset %llu)", (unsigned long long)e->offset);
 	strbuf_add_char(&b, '\n');
 	/* Before the answer on stdout and behind it: nothing is buffered. */
-	write_all(STDERR_FILENO, strbuf_text(&b), b.n);
+	if (b.no_memory)
+		fputs("reprise: no memory to say what went wrong\n", stderr);
+	else
+		write_all(STDERR_FILENO, strbuf_text(&b), b.n);
 	strbuf_release(&b);
 }
 

@@ -248,6 +248,7 @@ static void count_match(struct get *g, const struct match *m)
 			.first_file = m->file,
 			.order = g->groups.count};
 	g->many = g->many || !group;
+	g->failed = g->failed || (!group && g->groups.count < GROUPS_MAX);
 }
 
 static bool add_match(void *context, struct val v, const struct path_step *steps, size_t count)

@@ -70,6 +70,8 @@ static int write_piece(void *context, struct slice text, struct error *e)
 	if (out->path)
 		return replacement_write(&out->file, text, e);
 	strbuf_add_slice(&out->out, text);
+	if (out->out.failed)
+		return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for a piece of the log");
 	if (answer_flush(&out->out, true))
 		return RP_OK;
 	out->gone = true;
@@ -110,6 +112,9 @@ static int run_export(const struct options *o, const char *const *paths, size_t 
 	else if (out.path)
 		replacement_abandon(&out.file);
 	strbuf_release(&out.out);
+	if (status == RP_OK && r.exit == EXIT_STATUS_FAILED)
+		status = fail(
+			&e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory to say what was left out");
 	if (status == RP_OK)
 		complain_losses(&r);
 	report_release(&r);

@@ -75,7 +75,8 @@ static bool bytes_of(struct ls *ls, struct val v, uint64_t *bytes)
 	}
 	if (val_count(v) == 0)
 		return false;
-	path_match(&all, v, &ls->in->options->verify.limits, add_tensor, ls);
+	if (!path_match(&all, v, &ls->in->options->verify.limits, add_tensor, ls))
+		ls->truncated = true;
 	*bytes = ls->bytes;
 	return ls->bytes > 0;
 }

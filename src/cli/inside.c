@@ -163,8 +163,14 @@ static bool visit_file(
 			answer_complain(f->path, &f->error);
 	}
 	bool go_on = visit(context, f);
-	if (status == RP_OK)
+	if (status == RP_OK) {
+		const struct error *trouble = f->document.trouble;
+		if (trouble->status < 0) {
+			answer_complain(f->path, trouble);
+			in->unreadable++;
+		}
 		document_close(&f->document);
+	}
 	findings_release(&sink);
 	return go_on;
 }

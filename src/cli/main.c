@@ -52,16 +52,20 @@
  *   read_csv, read_journal        rows of samples; what the recorder writes
  *   sealed, sealed_columns.def    one checked file of columns
  *   search                        where a sample was consumed, and how much of a source
+ *   plan                          stages, and what a run file tells of a log
  *   doubts                        what is odd in a ledger as a record
  * curve/      loss logs as tables, whatever wrote them
  *   curve, read, readers.def      files and folders into one log; what all readers share
+ *   read_console, console.def     console logs of trainers; console_keys finds the lines that matter,
+ *                                 console_line takes them apart, console_marks: launches, saves, …
  *   naming, names.def, words.def, roles.def
  *                                 what the name of a series says
  *   rows, xs.def                  records of names and numbers into points
  *   read_jsonl                    JSON lines
  * audit/      the rules: audit, case, rules.def, rule_integrity, rule_position, rule_rng, rule_training,
  *             rule_optimizer, rule_values, rule_replicas, rule_run; about sample logs: seams, rule_data,
- *             rule_data_epochs, rule_data_ranks, rule_data_attempts;
+ *             rule_data_epochs, rule_data_ranks, rule_data_attempts; mixture_table, mixture_stages, rule_mixture,
+ *             rule_stages, rule_ratios, rule_sources, rule_rank_mixture;
  *             defects, defects.def, defect_conditions, rule_defects: what frameworks get wrong, and in
  *             which versions; environment: the versions that will resume;
  *             policy, policies.def: what a gate asks for; verdict: one word, its evidence, an exit status
@@ -132,8 +136,10 @@ int main(int argc, char **argv)
 	struct strbuf complaint;
 	const char **operands = calloc((size_t)argc + 1, sizeof *operands);
 
-	if (!operands)
+	if (!operands) {
+		fputs("reprise: no memory\n", stderr);
 		return EXIT_STATUS_FAILED;
+	}
 	hold_standard_streams();
 	/* So that a reader who has gone is an error of write(), as any other. */
 	signal(SIGPIPE, SIG_IGN);

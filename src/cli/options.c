@@ -380,7 +380,7 @@ const struct option_row option_rows[] = {
 	{"step", 0, false, "N", OF_TAKING | OF(ledger),
 		"the step: which checkpoint of a root to judge, or whose samples to find",
 		take_step, "a step: 0, 1, 2, ..."},
-	{"run", 0, false, "FILE", OF_CHOOSING | OF(compare) | OF(show),
+	{"run", 0, false, "FILE", OF_CHOOSING | OF(compare) | OF(show) | OF(audit),
 		"what is known of the run; else the nearest reprise.run, if any", take_run,
 		"a file"},
 	{"quick", 0, false, NULL, OF_JUDGING, "metadata only: read no tensor's bytes", take_quick,

@@ -172,11 +172,17 @@ const struct container *document_probe(const struct source *s, struct error *e)
 	return probe(s, head);
 }
 
-static void document_init(struct document *d, const char *name, const struct limits *limits)
+static int document_init(
+	struct document *d, const char *name, const struct limits *limits, struct error *e)
 {
 	*d = (struct document){
 		.source = {.fd = -1}, .name = name, .limits = limits, .pickle_protocol = -1};
 	arena_init(&d->arena, limits->memory > SIZE_MAX ? SIZE_MAX : (size_t)limits->memory);
+	d->trouble = arena_new(&d->arena, struct error);
+	if (!d->trouble)
+		return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory to read it");
+	*d->trouble = ERROR_INIT;
+	return RP_OK;
 }
 
 /* Decode the open source. A change of the file meanwhile explains whatever went wrong. */
@@ -201,10 +207,10 @@ static int decode(struct document *d, struct findings *sink, struct error *e)
 			e, RP_E_UNSUPPORTED, ERROR_NO_OFFSET, "not a format that reprise reads");
 	}
 	status = d->container->read(d, sink, e);
-	if (source_check(&d->source, &changed) == RP_E_CHANGED) {
+	if (source_check(&d->source, &changed) < 0) {
 		if (e)
 			*e = changed;
-		return RP_E_CHANGED;
+		return changed.status;
 	}
 	return status;
 }
@@ -212,8 +218,9 @@ static int decode(struct document *d, struct findings *sink, struct error *e)
 int document_open(struct document *d, int dirfd, const char *path, const char *name,
 	const struct limits *limits, struct findings *sink, struct error *e)
 {
-	document_init(d, name, limits);
-	int status = source_open(&d->source, dirfd, path, e);
+	int status = document_init(d, name, limits, e);
+	if (status == RP_OK)
+		status = source_open(&d->source, dirfd, path, e);
 	if (status == RP_OK)
 		status = decode(d, sink, e);
 	if (status < 0)
@@ -224,9 +231,10 @@ int document_open(struct document *d, int dirfd, const char *path, const char *n
 int document_open_bytes(struct document *d, struct slice bytes, const char *name,
 	const struct limits *limits, struct findings *sink, struct error *e)
 {
-	document_init(d, name, limits);
+	int status = document_init(d, name, limits, e);
 	source_from_memory(&d->source, bytes.p, bytes.n, name);
-	int status = decode(d, sink, e);
+	if (status == RP_OK)
+		status = decode(d, sink, e);
 	if (status < 0)
 		document_close(d);
 	return status;
@@ -255,6 +263,18 @@ struct storage *document_storage(struct document *d)
 	return s;
 }
 
+/* Remember what the system refused, and give the status back. */
+static int note_trouble(const struct document *d, int status, struct error *e, struct error *own)
+{
+	bool ours = status == RP_E_FORMAT || status == RP_E_UNSUPPORTED || status == RP_E_NOT_FOUND;
+
+	if (status < 0 && !ours && d->trouble->status == RP_OK)
+		*d->trouble = *own;
+	if (status < 0 && e && e->status == RP_OK)
+		*e = *own;
+	return status;
+}
+
 static int locate(const struct document *d, const struct storage *s, struct findings *sink,
 	uint64_t *offset, struct error *e)
 {
@@ -269,19 +289,21 @@ static int locate(const struct document *d, const struct storage *s, struct find
 int document_locate(
 	const struct document *d, struct storage *s, struct findings *sink, struct error *e)
 {
+	struct error own = ERROR_INIT;
 	uint64_t offset;
 
 	if (s->missing || s->inline_bytes)
 		return RP_OK;
-	int status = locate(d, s, sink, &offset, e);
+	int status = locate(d, s, sink, &offset, &own);
 	if (status == RP_OK)
 		s->offset = offset;
-	return status;
+	return note_trouble(d, status, e, &own);
 }
 
 int document_read(const struct document *d, const struct storage *s, uint64_t at, void *buffer,
 	size_t n, struct error *e)
 {
+	struct error own = ERROR_INIT;
 	uint64_t offset;
 
 	if (s->missing)
@@ -298,10 +320,10 @@ int document_read(const struct document *d, const struct storage *s, uint64_t at
 	if (s->compressed)
 		return fail(e, RP_E_UNSUPPORTED, ERROR_NO_OFFSET,
 			"tensor bytes that are compressed inside the archive are not read");
-	int status = locate(d, s, NULL, &offset, e);
-	if (status < 0)
-		return status;
-	return source_read(&d->source, offset + at, buffer, n, e);
+	int status = locate(d, s, NULL, &offset, &own);
+	if (status == RP_OK)
+		status = source_read(&d->source, offset + at, buffer, n, &own);
+	return note_trouble(d, status, e, &own);
 }
 
 static int read_element(const struct document *d, const struct tensor *t, uint64_t i,

@@ -59,6 +59,12 @@ struct document {
 	struct slice bytes;            /* the decoded pickle or JSON text, in the arena */
 	struct slice writer; /* what the container says of its writer: "version 3", or empty */
 	void *archive;       /* the container's own, for locate(); in the arena */
+	/*
+	 * The first failure of the system while parts were read, which is no defect of the file: status
+	 * RP_OK where there was none. A caller may pass over an element that cannot be read, but must
+	 * not call the whole complete. In the arena.
+	 */
+	struct error *trouble;
 };
 
 /*

@@ -216,11 +216,12 @@ static const struct row *find_dotted(struct slice module, struct slice full, str
 static const struct row *look_up(struct slice module, struct slice name)
 {
 	const struct row *row = find(module, name), *deeper = &unknown;
+	char memory[NAME_MAX_BYTES];
 	struct strbuf full;
 
 	if (row->rank == DANGEROUS)
 		return row;
-	strbuf_init(&full, NAME_MAX_BYTES);
+	strbuf_over(&full, memory, sizeof memory);
 	strbuf_add_slice(&full, module);
 	strbuf_add_char(&full, '.');
 	strbuf_add_slice(&full, name);
@@ -231,7 +232,6 @@ static const struct row *look_up(struct slice module, struct slice name)
 		struct slice all = strbuf_slice(&full);
 		deeper = find_dotted(module, all, (struct slice){all.p + module.n + 1, name.n});
 	}
-	strbuf_release(&full);
 	return deeper->rank == UNKNOWN ? row : deeper;
 }
 
@@ -331,18 +331,18 @@ static enum resolved resolve(
 static const struct row *row_of_value(struct val v)
 {
 	struct slice module = {0};
+	char memory[NAME_MAX_BYTES];
 	struct strbuf name;
 	const struct row *row = &unknown;
 
 	if (v.kind == VAL_CLASS)
 		return row_of(v.klass);
-	strbuf_init(&name, NAME_MAX_BYTES);
+	strbuf_over(&name, memory, sizeof memory);
 	enum resolved resolved = resolve(v, 0, &module, &name);
 	if (resolved == RESOLVED)
 		row = look_up(module, strbuf_slice(&name));
 	else if (resolved == TOO_LONG)
 		row = &through_attributes;
-	strbuf_release(&name);
 	return row;
 }
 
@@ -628,6 +628,7 @@ static void judge_call(struct judge *j, const struct pickle_deed *deed)
 	show_call(&all, deed->what, deed->with, 0);
 	cut(&shown, &all);
 	report(j, deed, verb, strbuf_text(&shown), link, why);
+	j->sink->lost += all.no_memory || shown.no_memory;
 	strbuf_release(&all);
 	strbuf_release(&shown);
 }
@@ -651,6 +652,7 @@ static void judge_change(struct judge *j, const struct pickle_deed *deed)
 		cut(&shown, &all);
 		report(j, deed, "changes", strbuf_text(&shown), ", ", "which is not its own");
 	}
+	j->sink->lost += all.no_memory || shown.no_memory;
 	strbuf_release(&all);
 	strbuf_release(&shown);
 }
@@ -683,6 +685,7 @@ static void report_classes(struct judge *j, bool (*belongs)(const struct klass *
 		f->observed = quantity_count((int64_t)count);
 		f->unit = "classes";
 	}
+	j->sink->lost += b.no_memory;
 	strbuf_release(&b);
 }
 

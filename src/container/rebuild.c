@@ -99,6 +99,7 @@ static struct finding *found_here(struct rebuild *r, struct finding *f)
 	strbuf_init(&b, PATH_MAX_BYTES);
 	add_path(r, &b);
 	finding_place(r->sink, f, r->document->name, strbuf_slice(&b), PLACE_NO_OFFSET);
+	r->sink->lost += b.no_memory;
 	strbuf_release(&b);
 	return f;
 }

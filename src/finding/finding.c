@@ -189,6 +189,15 @@ const char *findings_text(struct findings *sink, const char *format, ...)
 	return text;
 }
 
+const char *findings_take(struct findings *sink, struct strbuf *b)
+{
+	const char *text = findings_text(sink, "%s", strbuf_text(b));
+
+	sink->lost += b->no_memory;
+	strbuf_release(b);
+	return text;
+}
+
 const char *findings_escaped(struct findings *sink, struct slice text)
 {
 	struct strbuf b;
@@ -196,9 +205,8 @@ const char *findings_escaped(struct findings *sink, struct slice text)
 	strbuf_init(&b, FINDING_MESSAGE_MAX);
 	text_add_escaped(&b, text, ESCAPED_MAX);
 	char *copy = arena_strdup(&sink->arena, strbuf_slice(&b));
+	sink->lost += !copy || b.no_memory;
 	strbuf_release(&b);
-	if (!copy)
-		sink->lost++;
 	return copy ? copy : "";
 }
 

@@ -170,6 +170,10 @@ void findings_append(struct findings *sink, const struct findings *from);
 const char *findings_text(struct findings *sink, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
+/* The text of a buffer, which is released. */
+struct strbuf;
+const char *findings_take(struct findings *sink, struct strbuf *b);
+
 /* The same for bytes from a file: escaped, at most 200 characters. */
 const char *findings_escaped(struct findings *sink, struct slice text);
 

@@ -271,9 +271,9 @@ static bool intern_geometry(
 
 	if (!add_parts(l, w, &g))
 		return false;
-	uint64_t hash = g.parts ? XXH3_64bits(&l->parts.items[g.first],
-						g.parts * sizeof *l->parts.items)
-					: 0;
+	uint64_t hash =
+		g.parts ? XXH3_64bits(&l->parts.items[g.first], g.parts * sizeof *l->parts.items)
+			: 0;
 	*index = lookup_find(known, hash, same_geometry, l, &g);
 	if (*index != LOOKUP_NONE) {
 		l->parts.count = g.first;
@@ -370,8 +370,8 @@ static int chain_rows(const struct ledger *l, struct sample_buffer *buffer, uint
 			return e->status;
 		for (size_t i = 0; i < block.n; i++) {
 			uint32_t space = block.spaces ? block.spaces[i] : 0;
-			*chain = build_chain(
-				*chain, build_hash(l->spaces.items[space].id, block.keys[i]));
+			*chain = identity_chain(
+				*chain, identity_hash(l->spaces.items[space].id, block.keys[i]));
 		}
 		row += block.n;
 		n -= block.n;
@@ -396,7 +396,7 @@ static int chain_steps(struct ledger *l, struct error *e)
 			if (p->n == 0)
 				continue;
 			if (!before || before->dp != p->dp || before->micro != p->micro)
-				s->chain = build_chain_part(s->chain, p->dp, p->micro);
+				s->chain = identity_chain_part(s->chain, p->dp, p->micro);
 			before = p;
 			status = chain_rows(l, buffer, row, p->n, &s->chain, e);
 			row += p->n;

@@ -49,36 +49,6 @@ struct ledger_build {
 	uint64_t lines;
 };
 
-#define CHAIN_FACTOR 0x9e3779b97f4a7c15u /* odd, so that no sample's hash is ever lost */
-
-static inline uint64_t build_little(uint64_t v)
-{
-#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-	v = __builtin_bswap64(v);
-#endif
-	return v;
-}
-
-/* The hash of a sample of which a step's digests are made. */
-static inline XXH128_hash_t build_hash(uint64_t space, uint64_t key)
-{
-	const uint64_t in[2] = {build_little(space), build_little(key)};
-
-	return XXH3_128bits(in, sizeof in);
-}
-
-/* The order-sensitive digest goes on with a sample. */
-static inline uint64_t build_chain(uint64_t chain, XXH128_hash_t h)
-{
-	return chain * CHAIN_FACTOR + h.low64;
-}
-
-/* The same where another part of the step begins. */
-static inline uint64_t build_chain_part(uint64_t chain, uint32_t dp, uint16_t micro)
-{
-	return chain * CHAIN_FACTOR + lookup_mix(((uint64_t)dp << 16 | micro) + 1);
-}
-
 void build_free(struct ledger_build *b);
 
 #endif

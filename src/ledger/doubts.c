@@ -17,6 +17,7 @@ static void note(struct ledger *l, uint32_t attempt, const char *text)
 
 	strbuf_init(&name, 64);
 	ledger_attempt_name(l, attempt, &name);
+	l->no_memory |= name.no_memory;
 	ledger_note(l, a->file, a->line, "attempt %s%s", strbuf_text(&name), text);
 	strbuf_release(&name);
 }
@@ -45,11 +46,15 @@ static void doubt_ranks(struct ledger *l, uint32_t attempt)
 {
 	const struct ledger_attempt *a = &l->attempts.items[attempt];
 	size_t n = a->dp > 0 && a->dp <= 1 << 20 ? (size_t)a->dp : 0, missing = 0;
-	char *seen = n && a->rows > 0 ? calloc(n, 1) : NULL;
 	struct strbuf b;
 
-	if (!seen)
+	if (n == 0 || a->rows == 0)
 		return;
+	char *seen = calloc(n, 1);
+	if (!seen) {
+		l->no_memory = true;
+		return;
+	}
 	mark_ranks(l, a, seen, n);
 	strbuf_init(&b, 400);
 	for (size_t i = 0; i < n; i++) {
@@ -67,6 +72,7 @@ static void doubt_ranks(struct ledger *l, uint32_t attempt)
 			strbuf_text(&b), missing > SHOWN_MAX ? ", …" : "");
 		note(l, attempt, text);
 	}
+	l->no_memory |= b.no_memory;
 	strbuf_release(&b);
 }
 

@@ -89,6 +89,7 @@ void ledger_release(struct ledger *l)
 	array_release(&l->attempts);
 	array_release(&l->weights);
 	array_release(&l->skips);
+	array_release(&l->stages);
 	array_release(&l->geometries);
 	array_release(&l->parts);
 	array_release(&l->shares);
@@ -109,7 +110,13 @@ const char *ledger_keep(struct ledger *l, struct slice text)
 	if (text.n > TEXT_MAX)
 		text.n = text_whole_prefix(text, TEXT_MAX);
 	const char *copy = arena_strdup(&l->arena, text);
+	l->no_memory |= !copy;
 	return copy ? copy : "";
+}
+
+int ledger_whole(const struct ledger *l, struct error *e)
+{
+	return l->no_memory ? no_memory(e) : RP_OK;
 }
 
 /* What is wrong or odd -------------------------------------------------------------------------
@@ -130,6 +137,7 @@ void ledger_lost(
 
 	l->lines_lost++;
 	struct ledger_loss *loss = array_push(&l->losses, KEPT_MAX);
+	l->no_memory |= !loss && n < KEPT_MAX;
 	if (!loss)
 		return;
 	loss->file = keep_file(l, n ? &l->losses.items[n - 1] : NULL, file);
@@ -146,6 +154,7 @@ void ledger_note(struct ledger *l, const char *file, uint64_t line, const char *
 
 	l->noted++;
 	struct ledger_loss *note = array_push(&l->notes, KEPT_MAX);
+	l->no_memory |= !note && n < KEPT_MAX;
 	if (!note)
 		return;
 	va_start(ap, format);
@@ -723,9 +732,9 @@ static void digest_one_space(
 	uint64_t low = s->sum[0], high = s->sum[1], chain = s->chain, max = space->max_key;
 
 	for (size_t i = 0; i < n; i++) {
-		XXH128_hash_t h = build_hash(space->id, keys[i]);
+		XXH128_hash_t h = identity_hash(space->id, keys[i]);
 		high += h.high64 + __builtin_add_overflow(low, h.low64, &low);
-		chain = build_chain(chain, h);
+		chain = identity_chain(chain, h);
 		max = keys[i] > max ? keys[i] : max;
 	}
 	s->sum[0] = low;
@@ -803,7 +812,7 @@ static void chain_part(struct ledger *l, uint32_t row, const struct ledger_line 
 	if (b->chain_step == row && b->chain_dp == line->dp && b->chain_micro == line->micro)
 		return;
 	struct ledger_step *s = &l->steps.items[row];
-	s->chain = build_chain_part(s->chain, line->dp, line->micro);
+	s->chain = identity_chain_part(s->chain, line->dp, line->micro);
 	b->chain_step = row;
 	b->chain_dp = line->dp;
 	b->chain_micro = line->micro;

@@ -134,6 +134,13 @@ struct ledger_part {
 	uint32_t n;
 };
 
+/* A stretch of steps that has a mixture of its own by plan. */
+struct ledger_stage {
+	const char *name;
+	int64_t from, until; /* of the steps after `from`, up to `until`; INT64_MAX: to the end */
+	uint32_t first_weight, weights; /* in ledger.weights; sources without one give nothing */
+};
+
 /* The parts of a step in the order of its rows. Interned: most steps of an attempt share one. */
 struct ledger_geometry {
 	uint32_t first, parts; /* in ledger.parts */
@@ -199,6 +206,7 @@ struct ledger {
 	ARRAY(struct ledger_attempt) attempts; /* by number */
 	ARRAY(struct ledger_weight) weights;
 	ARRAY(struct ledger_skip) skips;
+	ARRAY(struct ledger_stage) stages; /* by their first step */
 	ARRAY(struct ledger_geometry) geometries;
 	ARRAY(struct ledger_part) parts;
 	ARRAY(struct ledger_share) shares;
@@ -217,6 +225,7 @@ struct ledger {
 	uint64_t lines_late;  /* behind a later step of the same rank */
 	bool has_tokens;      /* a tokens column per sample */
 	bool has_losses;      /* a loss column per sample */
+	bool no_memory;       /* a text, a loss or a note could not be kept */
 	struct store_budget budget;
 	struct store *store;
 	struct ledger_build *build; /* NULL once finished */
@@ -265,9 +274,11 @@ uint64_t ledger_space_size(const struct ledger *l, uint32_t space);
  * Building. Readers call these in the order of their file; several files may come one after the
  * other, and the lines of a step may be spread over them. Nothing is complete before ledger_finish.
  */
+struct run_file;
 struct ledger_options {
 	const struct limits *limits;
-	uint64_t memory; /* budget for the samples' columns in bytes */
+	uint64_t memory;            /* budget for the samples' columns in bytes */
+	const struct run_file *run; /* what the user told, or NULL */
 };
 
 int ledger_init(
@@ -357,8 +368,11 @@ void ledger_lost(
 void ledger_note(struct ledger *l, const char *file, uint64_t line, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));
 
-/* A text that lives as long as the ledger; "" when memory runs out. */
+/* A text that lives as long as the ledger; "" when memory runs out, which ledger_whole() tells. */
 const char *ledger_keep(struct ledger *l, struct slice text);
+
+/* Whether memory sufficed for all texts, losses and notes so far; else an error. */
+int ledger_whole(const struct ledger *l, struct error *e);
 
 /* "2", or "2 (second)" where two launches have one number. */
 void ledger_attempt_name(const struct ledger *l, uint32_t attempt, struct strbuf *out);

@@ -381,13 +381,11 @@ static int check_told(
 	return RP_OK;
 }
 
-int lineage_build_to(struct lineage *g, const struct ledger *l, enum attempt_kind kind,
-	uint32_t tip, const struct lineage_told *told, size_t count, struct error *e)
+static int build(struct lineage *g, const struct ledger *l, enum attempt_kind kind, uint32_t tip,
+	const struct lineage_told *told, size_t count, struct error *e)
 {
 	struct cover_tree tree;
 	uint32_t before = LEDGER_NONE;
-
-	*g = (struct lineage){.ledger = l, .kind = (uint8_t)kind, .last = LEDGER_NONE};
 	int status = check_told(g, told, count, e);
 	if (status < 0)
 		return status;
@@ -429,6 +427,16 @@ int lineage_build_to(struct lineage *g, const struct ledger *l, enum attempt_kin
 	}
 	cover_tree_release(&tree);
 	return status == RP_OK ? lay_line(g, e) : status;
+}
+
+int lineage_build_to(struct lineage *g, const struct ledger *l, enum attempt_kind kind,
+	uint32_t tip, const struct lineage_told *told, size_t count, struct error *e)
+{
+	*g = (struct lineage){.ledger = l, .kind = (uint8_t)kind, .last = LEDGER_NONE};
+	int status = build(g, l, kind, tip, told, count, e);
+	if (status < 0)
+		lineage_release(g);
+	return status;
 }
 
 int lineage_build(struct lineage *g, const struct ledger *l, enum attempt_kind kind,

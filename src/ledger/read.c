@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "ledger/doubts.h"
+#include "ledger/plan.h"
 #include "state/listing.h"
 
 #define READER(name) extern const struct reader reader_##name;
@@ -311,17 +312,19 @@ struct opening {
 	struct arena arena;
 	ARRAY(struct log_file) files;
 	size_t paths, read;
-	bool fatal;         /* what failed is not the file */
-	struct error first; /* why the first file that could not be read was not */
+	const struct run_file *run; /* or NULL */
+	bool fatal;                 /* what failed is not the file */
+	struct error first;         /* why the first file that could not be read was not */
 	const char *first_file;
 	char head[LEDGER_HEAD];
 };
 
-/* A file that cannot be read: the others still can. Memory and disk are everybody's. */
+/* A file that cannot be read: the others still can. Where the system failed, nothing is known of
+ * them either. */
 static int pass_by(
 	struct opening *o, const struct log_file *f, const struct error *why, struct error *e)
 {
-	if (o->fatal || why->status == RP_E_MEMORY || why->status == RP_E_LIMIT) {
+	if (o->fatal || error_of_system(why) || why->status == RP_E_LIMIT) {
 		*e = *why;
 		return o->files.count > 1 ? fail_wrap(e, "%s", f->shown) : e->status;
 	}
@@ -483,12 +486,16 @@ static int open_listed(struct opening *o, struct error *e)
 {
 	struct ledger *l = o->ledger;
 
-	if (read_files(o, e) < 0 || ledger_finish(l, e) < 0)
+	if (read_files(o, e) < 0)
+		return e->status;
+	if (o->run)
+		plan_tell(l, o->run, e);
+	if (e->status < 0 || ledger_finish(l, e) < 0)
 		return e->status;
 	l->notes_read = l->notes.count;
 	l->noted_read = l->noted;
 	ledger_doubts(l);
-	return RP_OK;
+	return ledger_whole(l, e);
 }
 
 static struct opening *begin(struct ledger *l, const char *path, size_t paths,
@@ -503,6 +510,7 @@ static struct opening *begin(struct ledger *l, const char *path, size_t paths,
 	}
 	o->ledger = l;
 	o->paths = paths;
+	o->run = options->run;
 	arena_init(&o->arena, options->limits->memory);
 	if (ledger_init(l, path, options, e) == RP_OK)
 		return o;

@@ -603,8 +603,12 @@ static int read_csv(struct reading *r, struct error *e)
 		status = take_next(c, state, e);
 	if (status == RP_OK)
 		status = flush_step(c, e);
-	if (status == RP_OK && state == LINE_FAILED)
-		reading_lost(r, "the rest was not read: %s", why.text);
+	if (status == RP_OK && state == LINE_FAILED) {
+		if (error_of_system(&why))
+			status = fail(e, why.status, why.offset, "%s", why.text);
+		else
+			reading_lost(r, "the rest was not read: %s", why.text);
+	}
 	array_release(&c->rows);
 	array_release(&c->keys);
 	array_release(&c->sources);

@@ -158,14 +158,14 @@ static bool key_of_uuid(struct slice uuid, uint64_t *key)
 static bool object_of(
 	struct ledger *l, struct journal *j, const uint8_t *p, size_t n, struct val *out)
 {
-	struct error own = {0};
+	struct error own = ERROR_INIT;
 	char *copy = arena_alloc(&j->arena, n + 1);
-	if (!copy)
-		return false;
-	memcpy(copy, p, n);
-	return json_decode((struct slice){copy, n}, &j->arena, l->limits, out, NULL, &own) ==
-		       RP_OK &&
-	       val_is_dict(*out);
+	if (copy) {
+		memcpy(copy, p, n);
+		json_decode((struct slice){copy, n}, &j->arena, l->limits, out, NULL, &own);
+	}
+	l->no_memory |= !copy || own.status == RP_E_MEMORY;
+	return copy && own.status == RP_OK && val_is_dict(*out);
 }
 
 /* Prefix and OPEN. What is wrong with them is noted; only errors of memory and the system are

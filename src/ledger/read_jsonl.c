@@ -165,7 +165,7 @@ static int read_jsonl(struct reading *r, struct error *e)
 	while (status == RP_OK && (state = lines_next(&j.lines, &why)) < LINE_NONE)
 		status = take_next(&j, state, e);
 	if (status == RP_OK && state == LINE_FAILED) {
-		if (why.status == RP_E_MEMORY)
+		if (error_of_system(&why))
 			status = fail(e, why.status, why.offset, "%s", why.text);
 		else
 			reading_lost(r, "the rest was not read: %s", why.text);

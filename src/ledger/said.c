@@ -4,12 +4,14 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/scan.h"
 #include "base/text.h"
 #include "container/json.h"
-#include "base/scan.h"
+#include "ledger/plan.h"
 #include "value/value.h"
 
 #define JSON_TEXT_MAX 65536u /* of a configuration */
+#define STAGES_MAX 4096u
 
 /* A line at hand. */
 struct said {
@@ -121,6 +123,32 @@ static const char *get_json(struct said *s, const char *key, const char *before)
 	return slice_is(raw, before) ? before : ledger_keep(s->l, raw);
 }
 
+/* Weights of sources, added to the ledger's; how many they were. */
+static uint32_t take_weight_list(struct said *s, struct val v)
+{
+	struct val key;
+	struct error e = ERROR_INIT;
+	uint32_t count = 0;
+
+	for (uint64_t i = 0; val_is_dict(v) && i < val_count(v); i++) {
+		struct val weight = val_part(v, i, &key);
+		double d;
+		uint32_t source;
+		if (key.kind != VAL_TEXT || !val_to_double(weight, &d) || !isfinite(d) || d < 0 ||
+			ledger_source_named(s->l, val_slice(key), &source, &e) < 0) {
+			odd(s, "weights", "a weight that is no number from 0 on");
+			continue;
+		}
+		struct ledger_weight *w =
+			array_push(&s->l->weights, s->l->limits->memory / sizeof *w);
+		if (!w)
+			break;
+		*w = (struct ledger_weight){.source = source, .weight = d};
+		count++;
+	}
+	return count;
+}
+
 /* Header --------------------------------------------------------------------------------------- */
 
 static void take_source(struct said *s, struct val name, struct val facts)
@@ -168,6 +196,46 @@ static void take_sampling(struct said *s, struct val dataset, struct ledger_data
 			return;
 		}
 	odd(s, "sampling", "none of without, with, stream");
+}
+
+static bool take_stage(struct said *s, struct val v, size_t first)
+{
+	struct ledger *l = s->l;
+	struct ledger_stage stage = {.name = "",
+		.from = -1,
+		.until = INT64_MAX,
+		.first_weight = (uint32_t)l->weights.count};
+
+	get_text(s, v, "name", &stage.name);
+	get_whole(s, v, "from", 0, &stage.from);
+	get_whole(s, v, "until", 0, &stage.until);
+	stage.weights = take_weight_list(s, val_get(v, "weights"));
+	/* One that does not say where it begins does so where the one before it ends. */
+	if (stage.from < 0)
+		stage.from =
+			l->stages.count > first ? l->stages.items[l->stages.count - 1].until : 0;
+	struct ledger_stage *kept = array_push(&l->stages, STAGES_MAX);
+	if (kept)
+		*kept = stage;
+	return kept != NULL;
+}
+
+static void take_stages(struct said *s, struct val stages)
+{
+	struct plan_mark mark = plan_begin(s->l);
+
+	if (!is_said(stages))
+		return;
+	if (!val_is_sequence(stages))
+		odd(s, "stages", "no array");
+	for (uint64_t i = 0; val_is_sequence(stages) && i < val_count(stages); i++)
+		if (!val_is_dict(val_at(stages, i)))
+			odd(s, "stages", "a stage that is no object");
+		else if (!take_stage(s, val_at(stages, i), mark.stages))
+			odd(s, "stages", "too many");
+	const char *wrong = plan_settle(s->l, mark);
+	if (wrong)
+		odd(s, "stages", wrong);
 }
 
 static int check_version(struct said *s)
@@ -220,6 +288,7 @@ static int take_header(struct said *s)
 		struct val facts = val_part(sources, i, &key);
 		take_source(s, key, facts);
 	}
+	take_stages(s, val_get(val_get(s->v, "plan"), "stages"));
 	return ledger_dataset_said(s->l, &d, &s->r->dataset, s->e);
 }
 
@@ -376,30 +445,6 @@ static void take_intent(struct said *s, struct ledger_intent *intent)
 	}
 }
 
-static void take_weights(struct said *s, struct ledger_attempt *a)
-{
-	struct val v = val_get(s->v, "weights"), key;
-	struct error e = ERROR_INIT;
-
-	a->first_weight = (uint32_t)s->l->weights.count;
-	for (uint64_t i = 0; val_is_dict(v) && i < val_count(v); i++) {
-		struct val weight = val_part(v, i, &key);
-		double d;
-		uint32_t source;
-		if (key.kind != VAL_TEXT || !val_to_double(weight, &d) || !isfinite(d) || d < 0 ||
-			ledger_source_named(s->l, val_slice(key), &source, &e) < 0) {
-			odd(s, "weights", "a weight that is no number from 0 on");
-			continue;
-		}
-		struct ledger_weight *w =
-			array_push(&s->l->weights, s->l->limits->memory / sizeof *w);
-		if (!w)
-			return;
-		*w = (struct ledger_weight){.source = source, .weight = d};
-		a->weights++;
-	}
-}
-
 static void take_from(struct said *s, struct ledger_attempt *a)
 {
 	struct val from = val_get(s->v, "from");
@@ -469,7 +514,8 @@ static int take_attempt(struct said *s)
 	}
 	if (drop_last.kind == VAL_BOOL)
 		a.drop_last = drop_last.i != 0;
-	take_weights(s, &a);
+	a.first_weight = (uint32_t)s->l->weights.count;
+	a.weights = take_weight_list(s, val_get(s->v, "weights"));
 	take_intent(s, &a.intent);
 	return reading_attempt(s->r, &a, s->e);
 }
@@ -527,34 +573,42 @@ static int take_end(struct said *s)
 	return RP_OK;
 }
 
-static bool decode(struct said *s, struct arena *scratch)
+/* Decode the line; what it cannot be decoded for is said. Only memory is an error. */
+static int decode(struct said *s, struct arena *scratch, bool *decoded)
 {
 	struct error why = ERROR_INIT;
 	uint64_t duplicates;
 
-	if (json_decode(s->text, scratch, s->l->limits, &s->v, &duplicates, &why) == RP_OK)
-		return true;
-	reading_lost(s->r, "%s", why.text);
-	return false;
+	*decoded = json_decode(s->text, scratch, s->l->limits, &s->v, &duplicates, &why) == RP_OK;
+	if (why.status == RP_E_MEMORY)
+		return fail(s->e, why.status, why.offset, "%s", why.text);
+	if (!*decoded && !s->quiet)
+		reading_lost(s->r, "%s", why.text);
+	return RP_OK;
+}
+
+static int take(struct said *s)
+{
+	if (is_said(val_get(s->v, "reprise")))
+		return take_header(s);
+	if (is_said(val_get(s->v, "checkpoint")))
+		return take_checkpoint(s);
+	if (is_said(val_get(s->v, "end")))
+		return take_end(s);
+	if (is_said(val_get(s->v, "attempt")))
+		return take_attempt(s);
+	reading_lost(s->r, "none of reprise, attempt, step, checkpoint and end is in it");
+	return RP_OK;
 }
 
 int said_line(struct reading *r, struct arena *scratch, struct slice text, struct error *e)
 {
 	struct said s = {.r = r, .l = r->ledger, .text = text, .e = e};
-	int status = RP_OK;
+	bool decoded;
+	int status = decode(&s, scratch, &decoded);
 
-	if (!decode(&s, scratch))
-		status = RP_OK;
-	else if (is_said(val_get(s.v, "reprise")))
-		status = take_header(&s);
-	else if (is_said(val_get(s.v, "checkpoint")))
-		status = take_checkpoint(&s);
-	else if (is_said(val_get(s.v, "end")))
-		status = take_end(&s);
-	else if (is_said(val_get(s.v, "attempt")))
-		status = take_attempt(&s);
-	else
-		reading_lost(r, "none of reprise, attempt, step, checkpoint and end is in it");
+	if (decoded)
+		status = take(&s);
 	arena_release(scratch);
 	return status;
 }
@@ -563,13 +617,10 @@ int said_header(struct reading *r, struct arena *scratch, struct slice text, boo
 	struct error *e)
 {
 	struct said s = {.r = r, .l = r->ledger, .text = text, .e = e, .quiet = true};
-	struct error ignored = ERROR_INIT;
-	uint64_t duplicates;
-	int status = RP_OK;
+	bool decoded;
+	int status = decode(&s, scratch, &decoded);
 
-	*is_header = json_decode(text, scratch, r->ledger->limits, &s.v, &duplicates, &ignored) ==
-			     RP_OK &&
-		     is_said(val_get(s.v, "reprise"));
+	*is_header = decoded && is_said(val_get(s.v, "reprise"));
 	if (*is_header)
 		status = take_header(&s);
 	arena_release(scratch);

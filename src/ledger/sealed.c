@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "columns/colfile.h"
+#include "ledger/plan.h"
 #include "ledger/read.h"
 
 #define FORMAT "reprise ledger"
@@ -141,6 +142,7 @@ static void fill_tables(const struct ledger *l, const struct sealed_log *log,
 	tables[TABLE_OF_sources] = BORROW(l->sources);
 	tables[TABLE_OF_spaces] = BORROW(l->spaces);
 	tables[TABLE_OF_weights] = BORROW(l->weights);
+	tables[TABLE_OF_stages] = BORROW(l->stages);
 	tables[TABLE_OF_skips] = BORROW(l->skips);
 	tables[TABLE_OF_attempts] = BORROW(l->attempts);
 	tables[TABLE_OF_intents] = (struct table){.rows = intents, .count = l->attempts.count};
@@ -282,6 +284,43 @@ static int take_sources(struct sealed *s, struct error *e)
 	return RP_OK;
 }
 
+/* A stretch of the file's weights, added to the ledger's. */
+static int take_weights(struct sealed *s, uint32_t first, uint32_t count, struct error *e)
+{
+	if (first > COUNT(s, weights) || count > COUNT(s, weights) - first)
+		return malformed(e, "weights that are not there");
+	for (uint32_t i = 0; i < count; i++) {
+		struct ledger_weight w = ROWS(s, weights)[first + i];
+		struct ledger_weight *kept = array_push(&s->l->weights, UINT32_MAX);
+		if (w.source == TABLE_NONE || !kept)
+			return malformed(e, "a weight without a source");
+		*kept = (struct ledger_weight){.source = s->sources[w.source], .weight = w.weight};
+	}
+	return RP_OK;
+}
+
+static int take_stages(struct sealed *s, struct error *e)
+{
+	struct plan_mark mark = plan_begin(s->l);
+
+	for (size_t i = 0; i < COUNT(s, stages); i++) {
+		struct ledger_stage row = ROWS(s, stages)[i];
+		uint32_t first = row.first_weight;
+		row.name = keep(s, row.name);
+		row.first_weight = (uint32_t)s->l->weights.count;
+		struct ledger_stage *kept = array_push(&s->l->stages, UINT32_MAX);
+		if (!kept)
+			return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for its stages");
+		*kept = row;
+		if (take_weights(s, first, row.weights, e) < 0)
+			return e->status;
+	}
+	const char *wrong = plan_settle(s->l, mark);
+	if (wrong)
+		ledger_note(s->l, s->r->file, 0, "stages: %s", wrong);
+	return RP_OK;
+}
+
 /* What headers say, which counts for all files. */
 static int take_header(struct sealed *s, struct error *e)
 {
@@ -292,26 +331,9 @@ static int take_header(struct sealed *s, struct error *e)
 	if (s->l->run[0] == '\0')
 		s->l->run = keep(s, log->run);
 	s->l->max_steps = log->max_steps > s->l->max_steps ? log->max_steps : s->l->max_steps;
-	if (take_datasets(s, e) < 0)
+	if (take_datasets(s, e) < 0 || take_sources(s, e) < 0)
 		return e->status;
-	return take_sources(s, e);
-}
-
-static int take_weights(struct sealed *s, const struct ledger_attempt *row,
-	struct ledger_attempt *a, struct error *e)
-{
-	if (row->first_weight > COUNT(s, weights) ||
-		row->weights > COUNT(s, weights) - row->first_weight)
-		return malformed(e, "weights that are not there");
-	a->first_weight = (uint32_t)s->l->weights.count;
-	for (uint32_t i = 0; i < row->weights; i++) {
-		struct ledger_weight w = ROWS(s, weights)[row->first_weight + i];
-		struct ledger_weight *kept = array_push(&s->l->weights, UINT32_MAX);
-		if (w.source == TABLE_NONE || !kept)
-			return malformed(e, "a weight without a source");
-		*kept = (struct ledger_weight){.source = s->sources[w.source], .weight = w.weight};
-	}
-	return RP_OK;
+	return take_stages(s, e);
 }
 
 static int take_skips(struct sealed *s, struct ledger_intent *intent, struct error *e)
@@ -353,7 +375,9 @@ static int take_attempt(struct sealed *s, size_t i, struct error *e)
 	copy.first = copy.steps = 0;
 	copy.row = copy.rows = 0;
 	copy.first_step = copy.last_step = LEDGER_NO_STEP;
-	if (take_weights(s, row, &copy, e) < 0 || take_skips(s, &copy.intent, e) < 0)
+	copy.first_weight = (uint32_t)s->l->weights.count;
+	if (take_weights(s, row->first_weight, row->weights, e) < 0 ||
+		take_skips(s, &copy.intent, e) < 0)
 		return e->status;
 	*a = copy;
 	return RP_OK;

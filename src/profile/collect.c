@@ -189,6 +189,9 @@ static void add_stream(
 /* A state whose shape is right but whose content no generator can have: say so, and go on. */
 static void bad_stream(struct collector *c, const char *what, const struct error *e)
 {
+	/* What could not be read is no defect of the file. */
+	if (c->doc->trouble->status < 0)
+		return;
 	struct finding *f =
 		finding_add(c->sink, FINDING_I104, "the %s state is not one: %s", what, e->text);
 
@@ -809,6 +812,7 @@ static bool collect_module(struct collector *c, struct val v, enum tensor_role r
 		return false;
 	strbuf_init(&name, MODULE_NAME_MAX);
 	take_module(c, v, role, &name, 0);
+	c->state->no_memory |= name.no_memory;
 	strbuf_release(&name);
 	return true;
 }

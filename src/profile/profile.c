@@ -111,6 +111,9 @@ static void read_file(struct collector *c, const struct listing *l, const struct
 	strbuf_clear(&c->path);
 	s->profile->read(c, (enum file_role)f->role);
 	c->doc = NULL;
+	/* What could not be read of it looks as if it were not there. */
+	if (doc.trouble->status < 0)
+		mark_broken(s, f, doc.trouble);
 	document_close(&doc);
 }
 
@@ -190,6 +193,12 @@ int checkpoint_load(struct state *s, const struct candidate *candidate, const st
 		return fail(e, RP_E_LIMIT, ERROR_NO_OFFSET,
 			"time ran out (--max-seconds) when %zu of its files had been read", read);
 	}
+	if (s->no_memory || c.path.no_memory) {
+		strbuf_release(&c.path);
+		array_release(&c.storages);
+		return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET,
+			"no memory, or the limit of it, while reading it");
+	}
 	c.file = NO_FILE;
 	c.rank = NO_RANK;
 	strbuf_clear(&c.path);
@@ -211,7 +220,7 @@ int checkpoint_load(struct state *s, const struct candidate *candidate, const st
 		return fail(e, RP_E_NOT_FOUND, ERROR_NO_OFFSET,
 			"none of its %zu files is one that reprise reads", candidate->file_count);
 	if (read == 0)
-		return fail(e, RP_E_FORMAT, s->files.items[failed].error_offset, "%s",
-			s->files.items[failed].error);
+		return fail(e, s->files.items[failed].error_status,
+			s->files.items[failed].error_offset, "%s", s->files.items[failed].error);
 	return RP_OK;
 }

@@ -57,13 +57,14 @@ struct rp_recorder {
 	int fd;           /* -1: there is no file, or a new one is wanted */
 	unsigned segment; /* of the file that is open or was last */
 	unsigned failed_opens;
-	uint64_t offset;        /* where the next block goes */
-	uint64_t sequence;      /* of the next block */
-	uint64_t before;        /* hash of the last block's head in this file */
-	uint64_t key;           /* what its blocks are hashed with */
-	uint64_t rows;          /* the next row's number */
-	uint64_t sum[2], chain; /* of all rows acknowledged */
-	uint64_t *spaces;       /* one per source, and one for none, at the end */
+	uint64_t offset;   /* where the next block goes */
+	uint64_t sequence; /* of the next block */
+	uint64_t before;   /* hash of the last block's head in this file */
+	uint64_t key;      /* what its blocks are hashed with */
+	uint64_t rows;     /* the next row's number */
+	uint64_t sum[2];   /* of all rows acknowledged */
+	uint64_t chain;    /* of the newest call, as far as it is written */
+	uint64_t *spaces;  /* one per source, and one for none, at the end */
 	size_t source_count;
 	struct gap gap; /* what has not been written; calls 0: nothing */
 	struct rp_record_summary sum_up;
@@ -391,13 +392,30 @@ static uint64_t space_of(const struct rp_recorder *r, const struct rp_record_ste
 	return r->spaces[source < 0 ? r->source_count : (size_t)source];
 }
 
+/* Add rows [from, from + n) of a step to a sum, and go on with the call's chain. */
+static uint64_t digest_rows(const struct rp_recorder *r, const struct rp_record_step *s,
+	size_t from, size_t n, uint64_t sum[2])
+{
+	uint64_t chain = from == 0 ? 0 : r->chain;
+	uint16_t micro = 0;
+	size_t begins = 0; /* the micro-batch at hand */
+
+	for (size_t i = from; i < from + n; i++) {
+		while (micro + 1u < s->micro_count && i >= begins + s->micro[micro])
+			begins += s->micro[micro++];
+		XXH128_hash_t h = identity_hash(space_of(r, s, i), (uint64_t)s->ids[i]);
+		if (i == begins)
+			chain = identity_chain_part(chain, r->dp, micro);
+		chain = identity_chain(chain, h);
+		identity_add(sum, h);
+	}
+	return chain;
+}
+
 /* Write rows [from, from + n) of a step as one block; 0 or an errno. */
 static int put_rows(struct rp_recorder *r, const struct rp_record_step *s, size_t from, size_t n)
 {
-	uint64_t sum[2] = {0, 0}, chain = r->chain;
-	for (size_t i = from; i < from + n; i++)
-		identity_add(sum, space_of(r, s, i), (uint64_t)s->ids[i]);
-	chain = XXH3_64bits_withSeed(s->ids ? s->ids + from : NULL, n * sizeof *s->ids, chain);
+	uint64_t sum[2] = {0, 0}, chain = digest_rows(r, s, from, n, sum);
 
 	block_begin(&r->block);
 	if (!block_reserve(&r->block, JOURNAL_STEP_BYTES))

@@ -79,7 +79,9 @@ static void release(struct page *p, struct strbuf *b)
 unsigned page_columns(const char *text)
 {
 	struct strbuf b;
-	unsigned columns = columns_of(escape(&b, text));
+	struct slice shown = escape(&b, text);
+	/* Without memory nothing will be shown; any width is right then. */
+	unsigned columns = columns_of(b.no_memory ? slice_of(text) : shown);
 
 	strbuf_release(&b);
 	return columns;

@@ -420,7 +420,7 @@ static bool show_covered(struct page *p, const char *label, enum cover_status st
 		if (what->n > 0)
 			strbuf_printf(line, " (%s)", strbuf_text(what));
 	}
-	p->out->failed |= other.failed;
+	p->out->failed |= other.failed || other.no_memory;
 	strbuf_release(&other);
 	if (line->n == 0)
 		return false;
@@ -509,7 +509,7 @@ void report_render_text(const struct report *r, const struct render_options *o, 
 		page_line(&p);
 	}
 	show_coverage(&p, r, o->verbose, &a, &b);
-	out->failed |= a.failed || b.failed;
+	out->failed |= a.failed || b.failed || a.no_memory || b.no_memory;
 	strbuf_release(&a);
 	strbuf_release(&b);
 }

@@ -153,3 +153,12 @@ const char *report_text(struct report *r, const char *format, ...)
 	va_end(args);
 	return copy_text(r, text);
 }
+
+const char *report_take(struct report *r, struct strbuf *b)
+{
+	const char *text = report_text(r, "%s", strbuf_text(b));
+
+	r->findings.lost += b->no_memory;
+	strbuf_release(b);
+	return text;
+}

@@ -115,6 +115,9 @@ void report_add_row_values(struct report *r, struct report_table *t, enum cell_t
 const char *report_text(struct report *r, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
+/* The text of a buffer, which is released. */
+const char *report_take(struct report *r, struct strbuf *b);
+
 struct render_options {
 	bool color;
 	bool verbose;   /* ok findings and ran coverage too, all details */

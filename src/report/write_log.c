@@ -162,6 +162,39 @@ static void write_dataset(struct json_writer *w, const struct ledger *l, uint32_
 		real_member(w, "repeat", d->repeat);
 }
 
+static void write_weights(
+	struct json_writer *w, const struct ledger *l, uint32_t first, uint32_t count)
+{
+	if (count == 0)
+		return;
+	json_key(w, "weights");
+	json_open_object(w);
+	for (uint32_t i = 0; i < count; i++) {
+		const struct ledger_weight *k = &l->weights.items[first + i];
+		real_member(w, l->sources.items[k->source].name, k->weight);
+	}
+	json_close_object(w);
+}
+
+static void write_stages(struct json_writer *w, const struct ledger *l)
+{
+	if (l->stages.count == 0)
+		return;
+	json_key(w, "stages");
+	json_open_array(w);
+	for (size_t i = 0; i < l->stages.count; i++) {
+		const struct ledger_stage *s = &l->stages.items[i];
+		json_open_object(w);
+		text_member(w, "name", s->name);
+		whole_member(w, "from", s->from);
+		if (s->until < INT64_MAX)
+			whole_member(w, "until", s->until);
+		write_weights(w, l, s->first_weight, s->weights);
+		json_close_object(w);
+	}
+	json_close_array(w);
+}
+
 static void write_header(struct log_writer *w, uint32_t dataset)
 {
 	struct json_writer json;
@@ -175,10 +208,11 @@ static void write_header(struct log_writer *w, uint32_t dataset)
 	text_member(&json, "run", w->l->run);
 	if (dataset < w->l->datasets.count)
 		write_dataset(&json, w->l, dataset);
-	if (w->l->max_steps >= 0) {
+	if (w->l->max_steps >= 0 || w->l->stages.count > 0) {
 		json_key(&json, "plan");
 		json_open_object(&json);
 		whole_member(&json, "max_steps", w->l->max_steps);
+		write_stages(&json, w->l);
 		json_close_object(&json);
 	}
 	json_close_object(&json);
@@ -321,15 +355,7 @@ static void write_attempt(struct log_writer *w, const struct ledger_attempt *a)
 		json_key(&json, "drop_last");
 		json_bool(&json, a->drop_last);
 	}
-	if (a->weights > 0) {
-		json_key(&json, "weights");
-		json_open_object(&json);
-		for (uint32_t i = 0; i < a->weights; i++) {
-			const struct ledger_weight *k = &w->l->weights.items[a->first_weight + i];
-			real_member(&json, w->l->sources.items[k->source].name, k->weight);
-		}
-		json_close_object(&json);
-	}
+	write_weights(&json, w->l, a->first_weight, a->weights);
 	raw_member(&json, "config", a->config);
 	write_intent(&json, w->l, &a->intent);
 	json_close_object(&json);
@@ -384,7 +410,8 @@ static int load(struct log_writer *w, uint64_t row, size_t n)
 	struct sample_source source = ledger_samples(w->l);
 	struct sample_block b;
 
-	if (!array_reserve(&w->keys, n + 1, SIZE_MAX) || !array_reserve(&w->spaces, n + 1, SIZE_MAX) ||
+	if (!array_reserve(&w->keys, n + 1, SIZE_MAX) ||
+		!array_reserve(&w->spaces, n + 1, SIZE_MAX) ||
 		!array_reserve(&w->tokens, n + 1, SIZE_MAX) ||
 		!array_reserve(&w->losses, n + 1, SIZE_MAX))
 		return fail(
@@ -534,7 +561,8 @@ static void begin_step(struct log_writer *w, const struct ledger_step *s)
 
 	strbuf_add_text(&w->out, "{\"step\":");
 	add_u64(&w->out, (uint64_t)s->step);
-	/* An attempt that no line began goes on having none. Below 0: lines before the first one. */
+	/* An attempt that no line began goes on having none. Below 0: lines before the first one.
+	 */
 	if (a->implied && a->number >= 0) {
 		add_member(w, "attempt");
 		strbuf_printf(&w->out, "%lld", (long long)a->number);
@@ -754,6 +782,7 @@ static int csv_step(struct log_writer *w, const struct ledger_step *s)
 		status = load(w, row, p->n);
 		strbuf_clear(&place);
 		csv_place(w, s, p, &place);
+		w->out.failed |= place.failed;
 		for (size_t k = 0; k < p->n && status == RP_OK; k++) {
 			strbuf_add_slice(&w->out, strbuf_slice(&place));
 			csv_row(w, k);

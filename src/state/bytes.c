@@ -677,6 +677,7 @@ static void take_gathered(struct reader *r, uint32_t tensor)
 		!gather_tensor(&r->gather, &r->source, s->storages.items[t->storage].offset, t,
 			fold, &f)) {
 		set(&r->plan->lost_tensors[tensor]);
+		set(&r->plan->lost_storages[t->storage]);
 		if (deadline_passed(r->plan->deadline))
 			set(&r->plan->late_storages[t->storage]);
 		return;

@@ -11,7 +11,8 @@
 #define DIGESTED_BYTES ((uint64_t)64 << 20)
 
 /* XXH3-128 of each file of at most DIGESTED_BYTES; of those with tensors, of at most LEAF_BYTES.
- * Files are relative to the folder `dirfd`, below `prefix`. What cannot be read has no digest. */
+ * Files are relative to the folder `dirfd`, below `prefix`. What may not be read, has gone or changed
+ * has no digest; where the system fails, that is an error. */
 int file_digests(struct state *s, int dirfd, const char *prefix, struct error *e);
 
 #endif

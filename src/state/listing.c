@@ -65,6 +65,16 @@ static int add_dir(struct listing *l, const char *path, uint32_t parent, const s
 	return RP_OK;
 }
 
+/* Where the system failed nothing is known of the list, which could lack what matters. What is
+ * refused is counted, and what has gone is not there. */
+static int lacking(struct listing *l, int os_error, const char *folder, struct error *e)
+{
+	l->skipped += os_error != ENOENT;
+	return os_refuses(os_error) ? RP_OK
+				    : fail_os(e, os_error, "the folder %s could not be read whole",
+					      *folder ? folder : ".");
+}
+
 /* One entry of folder `dir`. What vanished since the folder was read is not there. A folder that
  * may be read but not searched tells names only; nothing in it can be opened. */
 static int take_entry(struct listing *l, int fd, uint32_t dir, const char *name,
@@ -74,8 +84,9 @@ static int take_entry(struct listing *l, int fd, uint32_t dir, const char *name,
 	struct stat st;
 
 	if (fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0) {
-		if (errno != ENOENT)
-			*hidden = true;
+		if (!os_refuses(errno))
+			return lacking(l, errno, folder, e);
+		*hidden |= errno != ENOENT;
 		return RP_OK;
 	}
 	bool link = S_ISLNK(st.st_mode);
@@ -106,8 +117,7 @@ static int read_dir(struct listing *l, uint32_t dir, const struct limits *limits
 	if (!stream) {
 		if (fd >= 0)
 			close(fd);
-		l->skipped += fd >= 0 || os_error != ENOENT;
-		return RP_OK;
+		return lacking(l, fd >= 0 ? ENOMEM : os_error, path, e);
 	}
 	int status = RP_OK;
 	bool hidden = false;
@@ -116,7 +126,9 @@ static int read_dir(struct listing *l, uint32_t dir, const struct limits *limits
 		if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
 			status = take_entry(l, fd, dir, entry->d_name, limits, &hidden, e);
 	/* Network file systems can fail in the middle of a folder: then it was not seen whole. */
-	l->skipped += hidden || (status == RP_OK && errno != 0);
+	if (status == RP_OK && errno != 0)
+		status = lacking(l, errno, path, e);
+	l->skipped += hidden;
 	closedir(stream);
 	return status;
 }
@@ -214,13 +226,11 @@ static int name_root(struct listing *l, const char *path, struct error *e)
 	return RP_OK;
 }
 
-int listing_open(struct listing *l, const char *path, unsigned depth, const struct limits *limits,
+static int fill(struct listing *l, const char *path, unsigned depth, const struct limits *limits,
 	struct error *e)
 {
 	struct stat st;
 
-	*l = (struct listing){.root = path, .dirfd = -1};
-	arena_init(&l->arena, (size_t)limits->memory);
 	if (stat(path, &st) < 0)
 		return fail_os(e, errno, "cannot open");
 	if (!S_ISDIR(st.st_mode))
@@ -243,6 +253,17 @@ int listing_open(struct listing *l, const char *path, unsigned depth, const stru
 		return no_memory(e);
 	if (l->files.count > 1)
 		qsort(l->files.items, l->files.count, sizeof *l->files.items, compare_files);
+	return status;
+}
+
+int listing_open(struct listing *l, const char *path, unsigned depth, const struct limits *limits,
+	struct error *e)
+{
+	*l = (struct listing){.root = path, .dirfd = -1};
+	arena_init(&l->arena, (size_t)limits->memory);
+	int status = fill(l, path, depth, limits, e);
+	if (status < 0)
+		listing_close(l);
 	return status;
 }
 

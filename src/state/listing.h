@@ -43,7 +43,8 @@ struct listing {
 	size_t skipped; /* folders that could not be read whole or were too deep */
 };
 
-/* List `path`, a file or a folder, down to `depth` levels of folders. */
+/* List `path`, a file or a folder, down to `depth` levels of folders. What failed is empty and
+ * closed; closing it again does nothing. */
 int listing_open(struct listing *l, const char *path, unsigned depth, const struct limits *limits,
 	struct error *e);
 void listing_close(struct listing *l);

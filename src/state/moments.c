@@ -153,6 +153,13 @@ static const struct opt_param *find_param(const struct optimizer *o, int64_t id,
 	return NULL;
 }
 
+/* A tensor that was not compared to its end: time ran out, or the system refused. */
+static void count_unread(struct moments_outcome *out)
+{
+	out->skipped++;
+	out->unread += !out->late;
+}
+
 static void count_tensor(struct moments_outcome *out, uint64_t broken_before)
 {
 	out->broken_tensors += out->broken > broken_before;
@@ -191,7 +198,7 @@ int moments_continue(const struct state_place *earlier, const struct state_place
 			uint64_t broken = out->broken;
 			if (!stream(&sides[0], earlier, x, &sides[1], later, y,
 				    &after->tensors.items[p->moment2], bound, compare_decay, out))
-				out->skipped++;
+				count_unread(out);
 			count_tensor(out, broken);
 		}
 	}
@@ -226,7 +233,7 @@ int moments_belong(const struct state_place *place, struct moments_outcome *out,
 			uint64_t broken = out->broken;
 			if (!stream(&sides[0], place, x, &sides[1], place, y,
 				    &s->tensors.items[p->moment1], bound, compare_pair, out))
-				out->skipped++;
+				count_unread(out);
 			count_tensor(out, broken);
 		}
 	}

@@ -30,6 +30,7 @@ struct moments_outcome {
 	uint64_t tensors, elements; /* looked at */
 	uint64_t skipped; /* tensors that could not be: other types, views, no step counter */
 	bool late;        /* the deadline came before all tensors were looked at */
+	uint64_t unread;  /* of those: they could not be read */
 	uint64_t broken;  /* elements that violate it */
 	uint64_t broken_tensors;
 	const struct state_tensor *worst;   /* of `later`, or of the one state */

@@ -809,6 +809,7 @@ static const char *shown(struct state *s, const char *text)
 	strbuf_init(&b, 4 * FINDING_MESSAGE_MAX);
 	text_add_escaped(&b, slice_of(text), FINDING_MESSAGE_MAX);
 	const char *copy = state_text(s, strbuf_slice(&b));
+	s->no_memory |= b.no_memory;
 	strbuf_release(&b);
 	return copy;
 }

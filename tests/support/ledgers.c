@@ -275,6 +275,18 @@ const char *ledgers_differ(const struct ledger *a, const struct ledger *b, enum 
 	const char *other = rows(a, b);
 	if (other || part == LEDGERS_SAMPLES)
 		return other;
+	if (a->stages.count != b->stages.count)
+		return "stages";
+	for (size_t i = 0; i < a->stages.count; i++) {
+		const struct ledger_stage *x = &a->stages.items[i], *y = &b->stages.items[i];
+		if (strcmp(x->name, y->name) != 0 || x->from != y->from || x->until != y->until ||
+			x->weights != y->weights)
+			return "stage";
+		for (uint32_t k = 0; k < x->weights; k++)
+			if (differ(&a->weights.items[x->first_weight + k].weight,
+				    &b->weights.items[y->first_weight + k].weight, sizeof(double)))
+				return "weight of a stage";
+	}
 	if (strcmp(a->run, b->run) != 0 || a->max_steps != b->max_steps)
 		return "run";
 	EACH(checkpoint, checkpoints, checkpoint(a, b, i));

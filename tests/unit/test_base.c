@@ -259,6 +259,26 @@ END_TEST
 
 /* Cursors */
 
+START_TEST(a_strbuf_lives_in_memory_of_the_caller)
+{
+	char memory[8];
+	struct strbuf b;
+
+	strbuf_over(&b, memory, sizeof memory);
+	ck_assert_str_eq(strbuf_text(&b), "");
+	strbuf_add_text(&b, "abcdefg");
+	ck_assert_str_eq(memory, "abcdefg");
+	ck_assert(!b.failed);
+	strbuf_add_char(&b, 'h');
+	ck_assert(b.failed && !b.no_memory);
+	ck_assert_str_eq(strbuf_text(&b), "abcdefg");
+	strbuf_clear(&b);
+	strbuf_add_text(&b, "x");
+	ck_assert_ptr_eq(b.p, memory);
+	strbuf_release(&b);
+}
+END_TEST
+
 START_TEST(a_cursor_is_sticky)
 {
 	static const uint8_t bytes[] = {
@@ -429,6 +449,30 @@ START_TEST(an_error_of_the_system_says_so)
 	e = ERROR_INIT;
 	fail_os(&e, 99999, "odd");
 	ck_assert_str_eq(e.text, "odd: unknown error");
+}
+END_TEST
+
+START_TEST(a_refusal_is_no_failure_of_the_system)
+{
+	static const struct {
+		int os_error;
+		bool system;
+	} rows[] = {{EIO, true}, {ESTALE, true}, {EMFILE, true}, {ENOENT, false}, {EACCES, false},
+		{ELOOP, false}};
+	struct error e = ERROR_INIT;
+
+	ck_assert(!error_of_system(&e));
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		e = ERROR_INIT;
+		fail_os(&e, rows[i].os_error, "opening");
+		ck_assert_msg(error_of_system(&e) == rows[i].system, "%s", e.text);
+	}
+	e = ERROR_INIT;
+	fail(&e, RP_E_MEMORY, ERROR_NO_OFFSET, "none");
+	ck_assert(error_of_system(&e));
+	e = ERROR_INIT;
+	fail(&e, RP_E_FORMAT, ERROR_NO_OFFSET, "torn");
+	ck_assert(!error_of_system(&e));
 }
 END_TEST
 
@@ -638,6 +682,7 @@ Suite *suite_base(void)
 	tcase_add_test(t, a_small_most_bounds_the_capacity);
 	tcase_add_test(t, a_strbuf_is_text_at_any_time);
 	tcase_add_test(t, a_strbuf_stops_at_its_cap);
+	tcase_add_test(t, a_strbuf_lives_in_memory_of_the_caller);
 	suite_add_tcase(s, t);
 
 	t = tcase_create("bytes");
@@ -653,6 +698,7 @@ Suite *suite_base(void)
 	tcase_add_test(t, the_first_error_wins);
 	tcase_add_test(t, an_error_may_go_nowhere);
 	tcase_add_test(t, an_error_of_the_system_says_so);
+	tcase_add_test(t, a_refusal_is_no_failure_of_the_system);
 	tcase_add_test(t, long_errors_are_cut_and_terminated);
 	tcase_add_test(t, every_status_has_a_name);
 	suite_add_tcase(s, t);

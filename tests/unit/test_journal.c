@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "base/journal.h"
+#include "ledger/read.h"
 
 Suite *suite_journal(void);
 
@@ -219,6 +220,100 @@ START_TEST(columns_keep_their_values)
 	for (int i = 0; i < N; i++)
 		ck_assert_uint_eq(key_at((uint64_t)i), (uint64_t)ids[i]);
 	ck_assert_uint_eq(ledger.steps.count, 3);
+	ledger_release(&ledger);
+}
+END_TEST
+
+static uint64_t u64_at(const unsigned char *p)
+{
+	uint64_t v = 0;
+	for (int i = 7; i >= 0; i--)
+		v = v << 8 | p[i];
+	return v;
+}
+
+/* The digests that the n-th step's block of the only journal holds: sum and chain. */
+static void stored_digests(size_t n, uint64_t out[3])
+{
+	static unsigned char bytes[1 << 16];
+	FILE *f = fopen(paths[0], "rb");
+	ck_assert_ptr_nonnull(f);
+	size_t got = fread(bytes, 1, sizeof bytes, f);
+	fclose(f);
+	for (size_t at = JOURNAL_PREFIX_BYTES; at + JOURNAL_HEAD_BYTES <= got;) {
+		const unsigned char *p = bytes + at;
+		if (p[4] == JOURNAL_STEP && n-- == 0) {
+			for (int i = 0; i < 3; i++)
+				out[i] = u64_at(p + JOURNAL_HEAD_BYTES + 16 + 8 * i);
+			return;
+		}
+		at += JOURNAL_HEAD_BYTES + (((u64_at(p + 16) & 0xffffffff) + 7) & ~(uint64_t)7);
+	}
+	ck_abort_msg("no such step in the journal");
+}
+
+static const char *const same_run =
+	"{\"reprise\":\"ledger/1\",\"dataset\":{\"name\":\"pile\",\"unit\":\"sample\","
+	"\"order\":\"seed42\",\"sources\":{\"web\":{},\"code\":{}}}}\n"
+	"{\"attempt\":1,\"from_step\":0}\n"
+	"{\"step\":1,\"dp\":3,\"micro\":0,\"ids\":[\"a/1\",\"b\"],\"source\":[\"web\",\"code\"]}\n"
+	"{\"step\":1,\"dp\":3,\"micro\":2,\"ids\":[\"c\"],\"source\":\"web\"}\n"
+	"{\"step\":2,\"dp\":3,\"ids\":[\"b\",\"a/1\",\"d\"],\"source\":[\"code\",\"web\",\"web\"]}\n";
+
+/* One identity: what the recorder stores, what is read from it, and the same run as text. */
+START_TEST(digests_are_those_of_the_text)
+{
+	const char *const names[] = {"a/1", "b", "c", "b", "a/1", "d"};
+	const uint16_t sources[] = {0, 1, 0, 1, 0, 0};
+	const uint32_t micro[] = {2, 0, 1};
+	struct rp_record_source said[] = {{.name = "web"}, {.name = "code"}};
+	struct rp_record_options o = options();
+	struct error e = {0};
+	int64_t ids[6];
+
+	o.dataset = "pile";
+	o.unit = "sample";
+	o.order = "seed42";
+	o.sources = said;
+	o.source_count = 2;
+	o.keys = RP_RECORD_TEXT;
+	o.dp = 3;
+	struct rp_recorder *r = rp_recorder_open(&o);
+	for (size_t i = 0; i < 6; i++)
+		ids[i] = (int64_t)rp_record_hash(names[i], strlen(names[i]));
+	for (int64_t step = 1; step <= 2; step++) {
+		struct rp_record_step s;
+		rp_record_step_init(&s);
+		s.step = step;
+		s.ids = ids + 3 * (step - 1);
+		s.sources = sources + 3 * (step - 1);
+		s.n = 3;
+		s.micro = step == 1 ? micro : NULL;
+		s.micro_count = step == 1 ? 3 : 0;
+		ck_assert_int_eq(rp_record_step(r, &s), RP_RECORD_OK);
+	}
+	rp_recorder_close(r, "finished", NULL);
+	read_back();
+
+	const struct ledger_options lo = {.limits = &limits, .memory = 1 << 20};
+	struct slice text = {same_run, strlen(same_run)};
+	struct ledger other;
+	ck_assert_int_eq(ledger_open_memory(&other, &text, 1, &lo, &e), RP_OK);
+	ck_assert_uint_eq(ledger.steps.count, 2);
+	ck_assert_uint_eq(other.steps.count, 2);
+	ck_assert_uint_eq(ledger.spaces.count, other.spaces.count);
+	for (size_t i = 0; i < other.spaces.count; i++)
+		ck_assert_uint_eq(ledger.spaces.items[i].id, other.spaces.items[i].id);
+	for (size_t i = 0; i < 2; i++) {
+		const struct ledger_step *x = &ledger.steps.items[i], *y = &other.steps.items[i];
+		uint64_t stored[3];
+		stored_digests(i, stored);
+		ck_assert_mem_eq(x->sum, stored, sizeof x->sum);
+		ck_assert_mem_eq(y->sum, stored, sizeof y->sum);
+		ck_assert_uint_eq(x->chain, stored[2]);
+		ck_assert_uint_eq(y->chain, stored[2]);
+	}
+	ledger_release(&other);
 	ledger_release(&ledger);
 }
 END_TEST
@@ -622,6 +717,7 @@ Suite *suite_journal(void)
 	tcase_set_timeout(t, 120);
 	tcase_add_test(t, steps_come_back);
 	tcase_add_loop_test(t, columns_keep_their_values, 0, 8);
+	tcase_add_test(t, digests_are_those_of_the_text);
 	tcase_add_test(t, a_step_of_many_blocks_is_one_step);
 	tcase_add_test(t, launches_and_ranks_make_attempts);
 	tcase_add_test(t, one_launch_id_used_twice_is_two_attempts);

@@ -4,6 +4,7 @@
 
 #include "audit/case.h"
 #include "ledger/lineage.h"
+#include "ledger/plan.h"
 #include "support/logs.h"
 
 #include <check.h>
@@ -88,7 +89,7 @@ static void judge(void)
 	coverage_init(&cover);
 	struct audit_case c = {.ledger = l, .lineage = &line, .limits = &g.limits};
 	static const char *const of[] = {
-		"mixture", "ratios", "source-epochs", "blend-reentry", "rank-mixture"};
+		"mixture", "stages", "ratios", "source-epochs", "blend-reentry", "rank-mixture"};
 	for (size_t i = 0; rules[i]; i++)
 		for (size_t k = 0; k < sizeof of / sizeof *of; k++)
 			if (strcmp(rules[i]->name, of[k]) == 0)
@@ -206,6 +207,114 @@ START_TEST(weights_that_changed_are_no_transient)
 	drawn(301, 600, off);
 	judge();
 	nothing();
+	end();
+}
+END_TEST
+
+static void stage(const char *name, int64_t from, int64_t until, const double *weights)
+{
+	struct plan_mark mark = {0};
+	struct ledger_stage *s = array_push(&g.ledger.stages, SIZE_MAX);
+
+	*s = (struct ledger_stage){
+		name, from, until, (uint32_t)g.ledger.weights.count, weights ? K : 0};
+	for (uint32_t i = 0; i < s->weights; i++) {
+		struct ledger_weight *w = array_push(&g.ledger.weights, SIZE_MAX);
+		*w = (struct ledger_weight){i, weights[i]};
+	}
+	ck_assert_ptr_null(plan_settle(&g.ledger, mark));
+}
+
+static const double late[K] = {0.2, 0.3, 0.5};
+
+static void two_stages(void)
+{
+	begin(NULL);
+	stage("early", 0, 300, right);
+	stage("late", 300, INT64_MAX, late);
+	log_attempt(&g, 1, 0);
+}
+
+START_TEST(stages_as_planned_are_nothing)
+{
+	seed = (uint64_t)_i;
+	two_stages();
+	drawn(1, 300, right);
+	/* A stage that begins two steps late is what workers had fetched. */
+	drawn(301, 302, _i % 2 ? right : late);
+	drawn(303, 400, late);
+	log_attempt(&g, 2, 400);
+	drawn(401, 600, late);
+	judge();
+	nothing();
+	ck_assert_int_eq(covered("stages")->status, COVER_RAN);
+	ck_assert_int_eq(covered("mixture")->status, COVER_RAN);
+	end();
+}
+END_TEST
+
+/* The resume counts its steps from its own start: the first stage comes again. */
+START_TEST(a_stage_counted_from_the_resume_is_found)
+{
+	two_stages();
+	drawn(1, 300, right);
+	drawn(301, 400, late);
+	log_attempt(&g, 2, 400);
+	drawn(401, 700, right);
+	drawn(701, 800, late);
+	judge();
+	only(FINDING_M106);
+	ck_assert_uint_eq(sink.list.count, 1);
+	const struct finding *f = &sink.list.items[0];
+	ck_assert_int_eq(f->severity, SEVERITY_ERROR);
+	ck_assert_int_eq(f->place.step_first, 401);
+	ck_assert_int_ge(f->place.step_last, 699);
+	ck_assert_int_le(f->place.step_last, 701);
+	ck_assert_ptr_nonnull(strstr(f->cause, "since the resume"));
+	end();
+}
+END_TEST
+
+START_TEST(a_stage_that_never_begins_is_found)
+{
+	two_stages();
+	drawn(1, 600, right);
+	log_attempt(&g, 2, 600);
+	drawn(601, 700, right);
+	judge();
+	only(FINDING_M106);
+	ck_assert_uint_eq(sink.list.count, 1);
+	ck_assert_int_eq(sink.list.items[0].place.step_first, 301);
+	ck_assert_int_eq(sink.list.items[0].place.step_last, 700);
+	end();
+}
+END_TEST
+
+/* Off the plan, and like no other stage either. */
+START_TEST(a_mixture_of_no_stage_is_a_drift)
+{
+	const double other[K] = {0.45, 0.45, 0.1};
+	two_stages();
+	drawn(1, 300, other);
+	drawn(301, 600, late);
+	judge();
+	only(FINDING_M102);
+	ck_assert_int_eq(sink.list.items[0].place.step_last, 300);
+	end();
+}
+END_TEST
+
+START_TEST(steps_without_a_stage_are_not_judged_by_one)
+{
+	begin(NULL);
+	stage("only", 100, 200, right);
+	log_attempt(&g, 1, 0);
+	drawn(1, 100, off);
+	drawn(101, 200, right);
+	drawn(201, 300, off);
+	judge();
+	nothing();
+	ck_assert_int_eq(covered("stages")->status, COVER_PARTLY);
 	end();
 }
 END_TEST
@@ -379,6 +488,11 @@ Suite *suite_mixture_rules(void)
 	tcase_add_test(t, a_drift_is_one_finding_over_all_attempts);
 	tcase_add_test(t, a_tiny_drift_is_nothing);
 	tcase_add_test(t, weights_that_changed_are_no_transient);
+	tcase_add_loop_test(t, stages_as_planned_are_nothing, 0, 10);
+	tcase_add_test(t, a_stage_counted_from_the_resume_is_found);
+	tcase_add_test(t, a_stage_that_never_begins_is_found);
+	tcase_add_test(t, a_mixture_of_no_stage_is_a_drift);
+	tcase_add_test(t, steps_without_a_stage_are_not_judged_by_one);
 	tcase_add_test(t, a_blend_inside_its_bound_is_exact);
 	tcase_add_loop_test(t, a_blend_entered_at_the_old_total_is_found, 0, 2);
 	tcase_add_loop_test(t, a_source_that_is_gone_is_found, 0, 2);
