@@ -28,7 +28,8 @@ struct opened {
 };
 
 /* The steps of checkpoints that lie in the folders. That there are none is no error. */
-static void find_saves(struct opened *v, const char *const *paths, size_t n, const struct limits *limits)
+static void find_saves(
+	struct opened *v, const char *const *paths, size_t n, const struct limits *limits)
 {
 	struct error ignored = ERROR_INIT;
 	struct stat st;
@@ -87,8 +88,8 @@ static int open_all(struct opened *v, struct report *r, const char *const *paths
 		return status;
 	}
 	for (size_t i = 0; i < v->log.files.count; i++)
-		report_add_input(r, v->log.files.items[i].path, "log",
-			v->log.files.items[i].format);
+		report_add_input(
+			r, v->log.files.items[i].path, "log", v->log.files.items[i].format);
 	return RP_OK;
 }
 
@@ -133,7 +134,8 @@ static struct quantity count_or_none(double v)
 
 /* Attempts ------------------------------------------------------------------------------------- */
 
-static const char *from_words(struct report *r, const struct stitch *s, const struct stitch_attempt *a)
+static const char *from_words(
+	struct report *r, const struct stitch *s, const struct stitch_attempt *a)
 {
 	static const char *const hows[] = {[STITCH_COUNTED] = " (by its first point)",
 		[STITCH_BY_SAVE] = " (the last save before)",
@@ -143,7 +145,8 @@ static const char *from_words(struct report *r, const struct stitch *s, const st
 	if (a->from <= 0)
 		return report_text(r, "fresh%s", a->how == STITCH_COUNTED ? "" : hows[a->how]);
 	if (a->parent == CURVE_NONE)
-		return report_text(r, "from %s, before the logs%s", number(r, a->from), hows[a->how]);
+		return report_text(
+			r, "from %s, before the logs%s", number(r, a->from), hows[a->how]);
 	return report_text(r, "from %s of attempt %u%s", number(r, a->from),
 		s->attempts.items[a->parent].number, hows[a->how]);
 }
@@ -169,16 +172,17 @@ static const char *fate_words(
 	if (resume) {
 		uint8_t outcome = resume->check.outcome;
 		curve_resume_words(c, resume, &b);
-		*tone = outcome == RESUME_MATCHES             ? TONE_GOOD
-			: outcome == RESUME_DIFFERS           ? TONE_BAD
-			: outcome == RESUME_SAME_BATCHES      ? TONE_WARNING
-							      : TONE_PLAIN;
+		*tone = outcome == RESUME_MATCHES        ? TONE_GOOD
+			: outcome == RESUME_DIFFERS      ? TONE_BAD
+			: outcome == RESUME_SAME_BATCHES ? TONE_WARNING
+							 : TONE_PLAIN;
 		if (resume->repeat.found || resume->low.found)
 			*tone = TONE_BAD;
 	}
 	if (a->rivals > 0)
-		add_fate(&b, report_text(r, "%u more attempt%s reached that step: the newest is taken",
-				     a->rivals, a->rivals == 1 ? "" : "s"));
+		add_fate(&b,
+			report_text(r, "%u more attempt%s reached that step: the newest is taken",
+				a->rivals, a->rivals == 1 ? "" : "s"));
 	if (a->gap > 0)
 		add_fate(&b, report_text(r, "%s before it not in the logs",
 				     count_words(r, (uint64_t)llround(a->gap), "step")));
@@ -207,8 +211,8 @@ static const char *const outcome_words[] = {
 	[RESUME_DIFFERS] = "differs",
 };
 
-static void add_attempt(
-	struct report *r, struct report_table *t, const struct case_curve *c, uint32_t i, const char *run)
+static void add_attempt(struct report *r, struct report_table *t, const struct case_curve *c,
+	uint32_t i, const char *run)
 {
 	const struct stitch *s = &c->stitch;
 	const struct stitch_attempt *a = &s->attempts.items[i];
@@ -220,8 +224,8 @@ static void add_attempt(
 	const char *cells[] = {run, report_text(r, "%sattempt %u", off ? "  " : "", a->number),
 		report_text(r, "%s %s–%s", curve_unit_name(s->axis), number(r, a->first_x),
 			number(r, a->last_x)),
-		NULL, count_words(r, a->points, "point"), NULL, from_words(r, s, a), NULL, NULL, NULL,
-		NULL, fate};
+		NULL, count_words(r, a->points, "point"), NULL, from_words(r, s, a), NULL, NULL,
+		NULL, NULL, fate};
 	struct quantity values[12] = {{0}, quantity_count(a->number), count_or_none(a->first_x),
 		count_or_none(a->last_x), quantity_count((int64_t)a->points),
 		quantity_count((int64_t)a->dead), count_or_none(a->from),
@@ -307,8 +311,9 @@ static void add_notes(struct report *r, struct report_table *t, const struct cas
 
 void curves_add_tables(struct report *r, const struct case_curve *c, const char *run)
 {
-	static const char *const attempts[] = {"run", "attempt", "first_step", "last_step", "points",
-		"dead_points", "from_step", "from_attempt", "on_line", "resume", "matched", "fate"};
+	static const char *const attempts[] = {"run", "attempt", "first_step", "last_step",
+		"points", "dead_points", "from_step", "from_attempt", "on_line", "resume",
+		"matched", "fate"};
 	static const char *const series[] = {"role", "name", "unit", "mean", "points", "file"};
 	static const char *const events[] = {"attempt", "step", "class", "baseline", "peak", "back",
 		"level", "lead", "place", "branch"};
@@ -331,8 +336,7 @@ void curves_add_tables(struct report *r, const struct case_curve *c, const char 
 
 /* The picture ---------------------------------------------------------------------------------- */
 
-const char *curves_picture(
-	struct report *r, const struct case_curve *c, unsigned width, bool ascii)
+const char *curves_picture(struct report *r, const struct case_curve *c, unsigned width, bool ascii)
 {
 	const struct stitch_track *t = c->stitch.tracks.count ? c->stitch.tracks.items : NULL;
 	size_t n = t ? t->values.count : 0, marks = 0;
@@ -381,7 +385,7 @@ const char *curves_picture(
 /* Walks over all tracks at once, step by step. */
 struct rows {
 	const struct stitch *s;
-	bool dead; /* all values by attempt; else the line */
+	bool dead;  /* all values by attempt; else the line */
 	size_t *at; /* by track: the next one */
 };
 
@@ -394,7 +398,8 @@ static const struct stitch_value *peek(const struct rows *w, size_t track)
 	return w->at[track] < t->line.count ? &t->values.items[t->line.items[w->at[track]]] : NULL;
 }
 
-static bool comes_before(const struct rows *w, const struct stitch_value *a, const struct stitch_value *b)
+static bool comes_before(
+	const struct rows *w, const struct stitch_value *a, const struct stitch_value *b)
 {
 	if (w->dead && a->attempt != b->attempt)
 		return a->attempt < b->attempt;
@@ -532,11 +537,11 @@ static void cover_logs(struct report *r, const struct curve_log *l)
 	for (size_t i = 0; i < l->files.count; i++)
 		lines += l->files.items[i].lines;
 	if (l->lost > 0)
-		reason = report_text(r, "%s%s not understood",
-			count_words(r, l->lost, "line"), l->lost == 1 ? " was" : " were");
+		reason = report_text(r, "%s%s not understood", count_words(r, l->lost, "line"),
+			l->lost == 1 ? " was" : " were");
 	else if (l->dropped > 0)
-		reason = report_text(r, "%s beyond --limit curve-points",
-			count_words(r, l->dropped, "point"));
+		reason = report_text(
+			r, "%s beyond --limit curve-points", count_words(r, l->dropped, "point"));
 	cover_ran(&r->coverage, "curve-log", "the logs", "lines",
 		lines > l->lost ? lines - l->lost : 0, lines, reason);
 	r->incomplete = r->incomplete || l->dropped > 0;
@@ -560,7 +565,8 @@ int curves_export(struct report *r, const char *const *paths, size_t n,
 static void add_curve(struct report *r, const struct stitch *s)
 {
 	size_t n = s->tracks.count, count = 0;
-	const char **columns = calloc(n + 3, sizeof *columns), **cells = calloc(n + 3, sizeof *cells);
+	const char **columns = calloc(n + 3, sizeof *columns),
+		   **cells = calloc(n + 3, sizeof *cells);
 	struct quantity *values = calloc(n + 3, sizeof *values);
 	const struct stitch_value **row = calloc(n + 1, sizeof(void *));
 	struct rows w = {.s = s, .dead = true, .at = calloc(n + 1, sizeof *w.at)};
@@ -600,7 +606,8 @@ out:
 	free(w.at);
 }
 
-/* OLMo's rule ----------------------------------------------------------------------------------- */
+/* OLMo's rule -----------------------------------------------------------------------------------
+ */
 
 static void add_olmo(struct report *r, const struct stitch *s)
 {
@@ -619,16 +626,20 @@ static void add_olmo(struct report *r, const struct stitch *s)
 	for (size_t i = 0; i < n; i++) {
 		const struct stitch_value *p = &loss->values.items[loss->line.items[i]];
 		v[i] = p->value;
-		while (grad && k < grad->line.count && grad->values.items[grad->line.items[k]].x < p->x)
+		while (grad && k < grad->line.count &&
+			grad->values.items[grad->line.items[k]].x < p->x)
 			k++;
-		has[i] = grad && k < grad->line.count && grad->values.items[grad->line.items[k]].x == p->x;
+		has[i] = grad && k < grad->line.count &&
+			 grad->values.items[grad->line.items[k]].x == p->x;
 		g[i] = has[i] ? grad->values.items[grad->line.items[k]].value : NAN;
 	}
 	struct olmo o = olmo_score(v, g, has, n, flags);
-	struct report_table *t = report_add_table(r, "olmo", "spikes by OLMo-core's rule", columns, 5);
+	struct report_table *t =
+		report_add_table(r, "olmo", "spikes by OLMo-core's rule", columns, 5);
 	const char *cells[] = {"6 σ above the mean of 128", count_words(r, o.points, "point"),
 		count_words(r, o.spikes, "spike"),
-		isnan(o.total) ? "no total yet" : report_text(r, "%s of all", rounded(r, o.total, 6)),
+		isnan(o.total) ? "no total yet"
+			       : report_text(r, "%s of all", rounded(r, o.total, 6)),
 		isnan(o.score) ? "fewer than 10 000 points"
 			       : report_text(r, "%s of the last 10 000", rounded(r, o.score, 6))};
 	struct quantity values[5] = {{0}, quantity_count((int64_t)o.points),
@@ -642,7 +653,8 @@ static void add_olmo(struct report *r, const struct stitch *s)
 		const char *row[] = {report_text(r, "step %s", number(r, p->x)),
 			report_text(r, "loss %s", rounded(r, v[i], 6)),
 			has[i] ? report_text(r, "gradient norm %s", rounded(r, g[i], 6)) : NULL};
-		struct quantity what[3] = {count_or_none(p->x), real_or_none(v[i]), real_or_none(g[i])};
+		struct quantity what[3] = {
+			count_or_none(p->x), real_or_none(v[i]), real_or_none(g[i])};
 		report_add_row_values(r, t, TONE_PLAIN, row, what);
 	}
 out:
@@ -663,14 +675,16 @@ static void summarize(struct report *r, const struct case_curve *c)
 
 	r->summary = report_text(r, "%s · %s · %s on the line%s%s",
 		count_words(r, c->log->files.count, "log file"),
-		count_words(r, s->attempts.count, "attempt"), count_words(r, t->line.count, "point"),
+		count_words(r, s->attempts.count, "attempt"),
+		count_words(r, t->line.count, "point"),
 		t->dead ? report_text(r, " · %s dead", number(r, (double)t->dead)) : "",
 		last ? report_text(r, " · %s %s at %s", curve_role_name(t->role),
 			       rounded(r, last->value, 5), number(r, last->x))
 		     : "");
 }
 
-static void conclude_stitch(struct report *r, const struct case_curve *c, const struct curves_options *o)
+static void conclude_stitch(
+	struct report *r, const struct case_curve *c, const struct curves_options *o)
 {
 	struct verdict_case v = {0};
 	size_t match = 0, steps = 0, n = c->resumes.count;
@@ -684,9 +698,9 @@ static void conclude_stitch(struct report *r, const struct case_curve *c, const 
 		v.consistent = report_text(r, "one attempt, %s",
 			r->findings.of_code[FINDING_L104] ? "spikes" : "no sign of trouble");
 	else
-		v.consistent = report_text(r,
-			"%s of %s match the interrupted attempt (%s)%s", number(r, (double)match),
-			count_words(r, n, "resume"), count_words(r, steps, "logged step"),
+		v.consistent = report_text(r, "%s of %s match the interrupted attempt (%s)%s",
+			number(r, (double)match), count_words(r, n, "resume"),
+			count_words(r, steps, "logged step"),
 			match == n ? "" : "; nothing speaks against the others");
 	conclude(r, &v, &(struct policy_subject){.log = true}, &o->common);
 	r->forecast = false;

@@ -54,8 +54,8 @@ static int add_resume(struct case_curve *c, const struct resume_check *check,
 	*r = (struct curve_resume){
 		.check = *check, .replayed_to = replayed_to(audit, check->from), .changes = ""};
 	if (resume_find_repeat(&c->stitch, check->attempt, &r->repeat, e) < 0 ||
-		resume_find_low(&c->stitch, check->attempt, check->from, r->replayed_to, &r->low, e) <
-			0)
+		resume_find_low(
+			&c->stitch, check->attempt, check->from, r->replayed_to, &r->low, e) < 0)
 		return e->status;
 	strbuf_init(&b, 2000);
 	r->explained = resume_changes(&c->stitch, check->attempt, &b);
@@ -129,7 +129,8 @@ void curve_resume_words(const struct case_curve *c, const struct curve_resume *r
 		strbuf_add_text(b, "not checked: the batch changed");
 		break;
 	case RESUME_COARSE:
-		strbuf_add_text(b, "not checked: too few or too smooth values to tell batches apart");
+		strbuf_add_text(
+			b, "not checked: too few or too smooth values to tell batches apart");
 		break;
 	case RESUME_MATCHES:
 		add_first(b, &k->loss, mean);
@@ -150,7 +151,8 @@ void curve_resume_words(const struct case_curve *c, const struct curve_resume *r
 		strbuf_add_text(b, "; low at first, as replayed data makes it");
 }
 
-/* The sample log's own loss --------------------------------------------------------------------- */
+/* The sample log's own loss ---------------------------------------------------------------------
+ */
 
 static int no_memory(struct error *e)
 {
@@ -212,8 +214,8 @@ static bool has_losses(const struct ledger *g)
 	return false;
 }
 
-int curve_of_ledger(struct curve_log *l, const struct ledger *g, const struct limits *limits,
-	struct error *e)
+int curve_of_ledger(
+	struct curve_log *l, const struct ledger *g, const struct limits *limits, struct error *e)
 {
 	*l = (struct curve_log){.limits = limits};
 	arena_init(&l->arena, SIZE_MAX);
@@ -278,8 +280,8 @@ double curve_scale_falls(
 		median[b] = m ? block[m / 2] : NAN;
 		first[b] = t->values.items[index[begin]].x;
 	}
-	/* The first block finds the scale that the run can bear; from there on it should stay. The fall
-	 * begins behind the last block that was as high as any. */
+	/* The first block finds the scale that the run can bear; from there on it should stay. The
+	 * fall begins behind the last block that was as high as any. */
 	size_t top = 1;
 	for (size_t b = 1; b < blocks; b++)
 		top = median[b] >= median[top] ? b : top;

@@ -19,10 +19,10 @@ struct curve_resume {
 	struct resume_check check;
 	struct resume_repeat repeat;
 	struct resume_low low;
-	/* What the sample log says of the replay that it begins: the last step that is one. NAN where
-	 * there is no log, or none. */
+	/* What the sample log says of the replay that it begins: the last step that is one. NAN
+	 * where there is no log, or none. */
 	double replayed_to;
-	bool explained; /* the logs say that the launch was changed */
+	bool explained;      /* the logs say that the launch was changed */
 	const char *changes; /* "seed 42 -> 43", in the case's arena; "" */
 };
 
@@ -46,7 +46,8 @@ void case_curve_close(struct case_curve *c);
 const struct curve_resume *curve_resume_of(const struct case_curve *c, uint32_t attempt);
 
 /* What the resume came to, in a few words: "the first 12 steps match", "not checked: …". */
-void curve_resume_words(const struct case_curve *c, const struct curve_resume *r, struct strbuf *out);
+void curve_resume_words(
+	const struct case_curve *c, const struct curve_resume *r, struct strbuf *out);
 
 /* Points and marks as curves have them from a sample log that has losses of its own; the log is as
  * empty as after curve_release() where it has none. */
@@ -62,8 +63,8 @@ struct curve_trouble {
 struct curve_trouble curve_first_trouble(const struct case_curve *c);
 
 /*
- * Where the loss scale begins to fall for good: `fallen` powers of two below what it had been, up to
- * the end of the branch of an attempt. NAN where it does not.
+ * Where the loss scale begins to fall for good: `fallen` powers of two below what it had been, up
+ * to the end of the branch of an attempt. NAN where it does not.
  */
 double curve_scale_falls(
 	const struct case_curve *c, uint32_t attempt, double *before, double *after);

@@ -39,8 +39,9 @@ static void tell_dead(struct findings *sink, const struct case_curve *c, uint32_
 		first = isnan(first) ? v->x : first;
 		last = v->x;
 	}
-	struct finding *f = finding_add(sink, FINDING_L110, "%s of attempt %u (%s) were rolled back",
-		counted_text(sink, a->dead, "point"), a->number, curve_steps(sink, first, last));
+	struct finding *f = finding_add(sink, FINDING_L110,
+		"%s of attempt %u (%s) were rolled back", counted_text(sink, a->dead, "point"),
+		a->number, curve_steps(sink, first, last));
 	curve_place(f, first, last);
 	f->observed = quantity_count((int64_t)a->dead);
 	f->unit = "points";
@@ -64,8 +65,8 @@ static size_t tell_gaps(struct findings *sink, const struct case_curve *c)
 		if (gaps++ >= GAPS_MANY)
 			continue;
 		struct finding *f = finding_add(sink, FINDING_L111,
-			"nothing is logged between step %s and step %s", count_text(sink, llround(a->x)),
-			count_text(sink, llround(b->x)));
+			"nothing is logged between step %s and step %s",
+			count_text(sink, llround(a->x)), count_text(sink, llround(b->x)));
 		curve_place(f, a->x, b->x);
 		f->observed = quantity_real(b->x - a->x);
 		f->expected = quantity_real(fmax(before, behind));

@@ -19,18 +19,19 @@ static const char *resume_name(struct findings *sink, const struct case_curve *c
 		count_text(sink, llround(a->from)));
 }
 
-/* Against the dead branch ----------------------------------------------------------------------- */
+/* Against the dead branch -----------------------------------------------------------------------
+ */
 
-static void tell_match(struct findings *sink, const struct case_curve *c, const struct curve_resume *r)
+static void tell_match(
+	struct findings *sink, const struct case_curve *c, const struct curve_resume *r)
 {
 	const struct resume_check *k = &r->check;
 	struct finding *f = finding_add(sink, FINDING_L190,
 		"%s: the loss of %s is that of attempt %u; the largest difference is %s",
 		resume_name(sink, c, k->attempt),
-		k->loss.matched == 1
-			? "the first logged step"
-			: findings_text(sink, "the first %s logged steps",
-				  count_text(sink, (int64_t)k->loss.matched)),
+		k->loss.matched == 1 ? "the first logged step"
+				     : findings_text(sink, "the first %s logged steps",
+					       count_text(sink, (int64_t)k->loss.matched)),
 		c->stitch.attempts.items[k->reference].number, number(sink, k->loss.worst));
 
 	curve_place(f, k->loss.first_x, k->loss.last_x);
@@ -68,8 +69,8 @@ static const char *mismatch_cause(
 			"randomness, weights or arithmetic",
 			rounded_text(sink, k->correlation, 3));
 	if (!isnan(k->diverges))
-		return findings_text(
-			sink, "other batches from step %s on", count_text(sink, llround(k->diverges)));
+		return findings_text(sink, "other batches from step %s on",
+			count_text(sink, llround(k->diverges)));
 	if (!isnan(k->correlation))
 		return findings_text(sink,
 			"other batches: the changes from step to step do not correlate (r = %s)",
@@ -104,7 +105,8 @@ static void tell_difference(
 			rounded_text(sink, k->noise, 3));
 }
 
-static bool tell_check(struct findings *sink, const struct case_curve *c, const struct curve_resume *r)
+static bool tell_check(
+	struct findings *sink, const struct case_curve *c, const struct curve_resume *r)
 {
 	switch (r->check.outcome) {
 	case RESUME_MATCHES:
@@ -119,9 +121,11 @@ static bool tell_check(struct findings *sink, const struct case_curve *c, const 
 	}
 }
 
-/* Earlier steps again --------------------------------------------------------------------------- */
+/* Earlier steps again ---------------------------------------------------------------------------
+ */
 
-static void tell_repeat(struct findings *sink, const struct case_curve *c, const struct curve_resume *r)
+static void tell_repeat(
+	struct findings *sink, const struct case_curve *c, const struct curve_resume *r)
 {
 	const struct resume_repeat *p = &r->repeat;
 	const char *source = findings_text(sink, "those of %s of attempt %u",
@@ -132,7 +136,8 @@ static void tell_repeat(struct findings *sink, const struct case_curve *c, const
 	struct finding *f;
 
 	if (p->equal)
-		f = finding_add(sink, FINDING_L112, "%s: the losses of %s equal %s", who, what, source);
+		f = finding_add(
+			sink, FINDING_L112, "%s: the losses of %s equal %s", who, what, source);
 	else
 		f = finding_add(sink, FINDING_L114,
 			"%s: the changes of the loss over %s repeat %s (r = %s over %s)", who, what,
@@ -145,11 +150,13 @@ static void tell_repeat(struct findings *sink, const struct case_curve *c, const
 	if (p->renumbered) {
 		f->severity = SEVERITY_INFO;
 		f->word = VERDICT_COUNT;
-		f->cause = "the learning rates are shifted with it: only the steps were numbered anew";
+		f->cause =
+			"the learning rates are shifted with it: only the steps were numbered anew";
 	}
 }
 
-/* Falsely low ----------------------------------------------------------------------------------- */
+/* Falsely low -----------------------------------------------------------------------------------
+ */
 
 static double line_end(const struct case_curve *c, uint32_t attempt)
 {
@@ -179,7 +186,8 @@ static bool reference_is_low(const struct case_curve *c, const struct curve_resu
 	return n >= 8 && (other - own) / (double)n < 0.5 * r->low.depth;
 }
 
-static void tell_low(struct findings *sink, const struct case_curve *c, const struct curve_resume *r)
+static void tell_low(
+	struct findings *sink, const struct case_curve *c, const struct curve_resume *r)
 {
 	const struct resume_low *l = &r->low;
 	const char *who = resume_name(sink, c, r->check.attempt);
@@ -214,7 +222,8 @@ static void tell_low(struct findings *sink, const struct case_curve *c, const st
 		rounded_text(sink, l->up, 3));
 }
 
-/* The rule -------------------------------------------------------------------------------------- */
+/* The rule --------------------------------------------------------------------------------------
+ */
 
 static void tell_not_checked(
 	struct coverage *cover, const struct case_curve *c, const struct curve_resume *r)
@@ -223,8 +232,8 @@ static void tell_not_checked(
 
 	strbuf_init(&b, 1000);
 	curve_resume_words(c, r, &b);
-	cover_not_checked(cover, "curve-resume", "resumes against the dead branch", "attempt %u: %s",
-		c->stitch.attempts.items[r->check.attempt].number,
+	cover_not_checked(cover, "curve-resume", "resumes against the dead branch",
+		"attempt %u: %s", c->stitch.attempts.items[r->check.attempt].number,
 		strncmp(strbuf_text(&b), "not checked: ", 13) == 0 ? strbuf_text(&b) + 13
 								   : strbuf_text(&b));
 	strbuf_release(&b);
@@ -248,8 +257,8 @@ static void run_resume(struct audit_case *a, struct findings *sink, struct cover
 			tell_low(sink, c, r);
 	}
 	if (checked > 0)
-		cover_ran(cover, "curve-resume", "resumes against the dead branch", "resumes", checked,
-			checked, NULL);
+		cover_ran(cover, "curve-resume", "resumes against the dead branch", "resumes",
+			checked, checked, NULL);
 	else if (c->resumes.count == 0)
 		cover_not_checked(cover, "curve-resume", "resumes against the dead branch",
 			"the logs hold no resume");

@@ -5,17 +5,19 @@
 #include "audit/case.h"
 #include "audit/curve_words.h"
 
-#define NEAR_EDGE 2.0     /* intervals from the end of a replay that are its step up */
+#define NEAR_EDGE 2.0      /* intervals from the end of a replay that are its step up */
 #define SAME_IN_BRANCH 0.5 /* of the height, which the dead branch has at the same step too */
 
-/* Explanations ---------------------------------------------------------------------------------- */
+/* Explanations ----------------------------------------------------------------------------------
+ */
 
 /* Whether an event is the fall into a replay or the step up at its end. */
 static bool is_replay_edge(const struct case_curve *c, const struct spike *k)
 {
 	for (size_t i = 0; i < c->resumes.count; i++) {
 		const struct curve_resume *r = &c->resumes.items[i];
-		double room = NEAR_EDGE * fmax(1, c->spikes.interval) + 0.05 * (r->low.last_x - r->check.from);
+		double room = NEAR_EDGE * fmax(1, c->spikes.interval) +
+			      0.05 * (r->low.last_x - r->check.from);
 		if (!r->low.found)
 			continue;
 		if (fabs(k->x - r->low.last_x) <= room ||
@@ -59,7 +61,8 @@ static bool was_skipped(const struct case_curve *c, const struct spike *k)
 	return false;
 }
 
-/* Words ----------------------------------------------------------------------------------------- */
+/* Words -----------------------------------------------------------------------------------------
+ */
 
 static const char *place_words(struct findings *sink, const struct spike *k)
 {
@@ -77,8 +80,8 @@ static const char *place_words(struct findings *sink, const struct spike *k)
 		return findings_text(sink, "%s after the learning rate changed at step %s", far,
 			count_text(sink, llround(k->place_x)));
 	case SPIKE_AT_SCALER:
-		return findings_text(sink, "%s %s the loss scaler lowered the scale at step %s", far,
-			side, count_text(sink, llround(k->place_x)));
+		return findings_text(sink, "%s %s the loss scaler lowered the scale at step %s",
+			far, side, count_text(sink, llround(k->place_x)));
 	case SPIKE_AT_EPOCH:
 		return findings_text(sink, "at the epoch's end at step %s",
 			count_text(sink, llround(k->place_x)));
@@ -129,7 +132,8 @@ static const char *back_words(struct findings *sink, const struct spike *k)
 	return findings_text(sink, "then at %s", rounded_text(sink, k->level, 4));
 }
 
-/* Findings -------------------------------------------------------------------------------------- */
+/* Findings --------------------------------------------------------------------------------------
+ */
 
 static enum finding_code code_of(const struct spike *k, bool own)
 {
@@ -163,26 +167,29 @@ static const char *message(struct findings *sink, const struct spike *k)
 			counted_text(sink, k->points, "point"),
 			isnan(k->end_x) ? ", up to the end" : "");
 	case SPIKE_DRIFT:
-		return findings_text(sink, "the loss rises from %s at step %s to %s without a spike",
+		return findings_text(sink,
+			"the loss rises from %s at step %s to %s without a spike",
 			rounded_text(sink, k->baseline, 4), at, rounded_text(sink, k->level, 4));
 	case SPIKE_SHIFT:
-		return findings_text(sink, "at step %s the loss goes from %s to %s and stays there", at,
-			rounded_text(sink, k->baseline, 4), rounded_text(sink, k->level, 4));
+		return findings_text(sink, "at step %s the loss goes from %s to %s and stays there",
+			at, rounded_text(sink, k->baseline, 4), rounded_text(sink, k->level, 4));
 	case SPIKE_DROP:
 		return findings_text(sink, "at step %s the loss falls from %s to %s at once", at,
 			rounded_text(sink, k->baseline, 4), rounded_text(sink, k->level, 4));
 	case SPIKE_DIVERGED:
-		return findings_text(sink, "at step %s the loss rises %s and does not come back: %s", at,
+		return findings_text(sink,
+			"at step %s the loss rises %s and does not come back: %s", at,
 			height_words(sink, k), back_words(sink, k));
 	default:
-		return findings_text(sink, "at step %s the loss rises %s, %s", at, height_words(sink, k),
-			back_words(sink, k));
+		return findings_text(sink, "at step %s the loss rises %s, %s", at,
+			height_words(sink, k), back_words(sink, k));
 	}
 }
 
 static void tell_spike(struct findings *sink, const struct case_curve *c, const struct spike *k)
 {
-	const struct stitch_value *again = k->place == SPIKE_AT_RESUME ? same_elsewhere(c, k) : NULL;
+	const struct stitch_value *again =
+		k->place == SPIKE_AT_RESUME ? same_elsewhere(c, k) : NULL;
 	bool own = k->place != SPIKE_AT_RESUME || again != NULL;
 	struct finding *f = finding_add(sink, code_of(k, own), "%s%s", message(sink, k),
 		k->dead ? ", in a branch that was rolled back" : "");
@@ -193,8 +200,8 @@ static void tell_spike(struct findings *sink, const struct case_curve *c, const 
 	f->expected = quantity_real(k->baseline);
 	if (k->class == SPIKE_NOT_FINITE)
 		f->observed = f->expected = (struct quantity){0};
-	f->meaning = findings_text(sink, "%s%s%s", place_words(sink, k), lead_words(sink, k),
-		interval_words(sink, c));
+	f->meaning = findings_text(
+		sink, "%s%s%s", place_words(sink, k), lead_words(sink, k), interval_words(sink, c));
 	if (again)
 		f->cause = findings_text(sink, "attempt %u has it at the same step: the data's",
 			c->stitch.attempts.items[again->attempt].number);
@@ -209,7 +216,8 @@ static void run_spikes(struct audit_case *a, struct findings *sink, struct cover
 	const char *reason = NULL;
 
 	if (c->spikes.points == 0) {
-		cover_not_checked(cover, "curve-spikes", "spikes of the loss", "the logs hold no loss");
+		cover_not_checked(
+			cover, "curve-spikes", "spikes of the loss", "the logs hold no loss");
 		return;
 	}
 	for (size_t i = 0; i < c->spikes.list.count; i++) {
@@ -240,7 +248,8 @@ const struct rule rule_curve_spikes = {
 	.run = run_spikes,
 };
 
-/* The loss scale -------------------------------------------------------------------------------- */
+/* The loss scale --------------------------------------------------------------------------------
+ */
 
 static void run_scale(struct audit_case *a, struct findings *sink, struct coverage *cover)
 {
@@ -262,15 +271,16 @@ static void run_scale(struct audit_case *a, struct findings *sink, struct covera
 		struct finding *f = finding_add(sink, FINDING_O105,
 			"from step %s on the loss scale falls from %s to %s%s",
 			count_text(sink, llround(x)), rounded_text(sink, before, 6),
-			rounded_text(sink, after, 6), tip ? "" : ", in a branch that was rolled back");
+			rounded_text(sink, after, 6),
+			tip ? "" : ", in a branch that was rolled back");
 		curve_place(f, x, b->last_x);
 		f->observed = quantity_real(after);
 		f->expected = quantity_real(before);
 		if (!tip)
 			f->severity = SEVERITY_INFO;
 	}
-	cover_ran(cover, "curve-scale", "the loss scale", "points", t->values.count, t->values.count,
-		NULL);
+	cover_ran(cover, "curve-scale", "the loss scale", "points", t->values.count,
+		t->values.count, NULL);
 }
 
 const struct rule rule_curve_scale = {

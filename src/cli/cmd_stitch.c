@@ -20,8 +20,7 @@ static bool wants_ascii(const struct options *o)
 	if (!isatty(STDOUT_FILENO))
 		return false;
 	locale_t locale = newlocale(LC_CTYPE_MASK, "", (locale_t)0);
-	bool ascii = locale == (locale_t)0 ||
-		     strcmp(nl_langinfo_l(CODESET, locale), "UTF-8") != 0;
+	bool ascii = locale == (locale_t)0 || strcmp(nl_langinfo_l(CODESET, locale), "UTF-8") != 0;
 	if (locale != (locale_t)0)
 		freelocale(locale);
 	return ascii;
@@ -92,8 +91,8 @@ static int answer_table(const struct options *o, const struct curves_options *c)
 		return answer_error(o, out.path, &e);
 	report_init(&r, o->command->name);
 	answer_init(&out.out, o);
-	int status = curves_export(
-		&r, o->operands, (size_t)o->operand_count, c, write_piece, &out, &e);
+	int status =
+		curves_export(&r, o->operands, (size_t)o->operand_count, c, write_piece, &out, &e);
 	if (out.path && status == RP_OK)
 		status = replacement_commit(&out.file, &e);
 	else if (out.path)

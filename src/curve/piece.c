@@ -4,15 +4,15 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define JUMBLED_LEAST 8u      /* turns back in one file, beside one in so many points, that are */
-#define JUMBLED_SHARE 8u      /* several writers rather than restarts */
-#define GAP_INTERVALS 10      /* of the usual time between two points are downtime, … */
-#define GAP_SECONDS 1800.0    /* … if they are longer than an evaluation or a save */
-#define COMPARED_MAX 256u     /* points by which two pieces are compared */
-#define COMPARED_LEAST 3u     /* fewer do not say that they are the same */
-#define AGREE 0.9             /* share of compared points that must be the same */
-#define BINARY_ROUNDING 2e-7  /* of float32, relative */
-#define MEAN_ROUNDING 1e-3    /* a mean of an interval against the mean of its steps */
+#define JUMBLED_LEAST 8u     /* turns back in one file, beside one in so many points, that are */
+#define JUMBLED_SHARE 8u     /* several writers rather than restarts */
+#define GAP_INTERVALS 10     /* of the usual time between two points are downtime, … */
+#define GAP_SECONDS 1800.0   /* … if they are longer than an evaluation or a save */
+#define COMPARED_MAX 256u    /* points by which two pieces are compared */
+#define COMPARED_LEAST 3u    /* fewer do not say that they are the same */
+#define AGREE 0.9            /* share of compared points that must be the same */
+#define BINARY_ROUNDING 2e-7 /* of float32, relative */
+#define MEAN_ROUNDING 1e-3   /* a mean of an interval against the mean of its steps */
 
 static int no_memory(struct error *e)
 {
@@ -57,10 +57,10 @@ static uint32_t choose_main(const struct curve_log *l, uint32_t file, enum curve
 
 	for (uint32_t i = 0; i < l->series.count; i++) {
 		const struct curve_series *s = &l->series.items[i];
-		if (s->file != file || s->unit != axis || s->points == 0 || s->role == CURVE_VALID_LOSS)
+		if (s->file != file || s->unit != axis || s->points == 0 ||
+			s->role == CURVE_VALID_LOSS)
 			continue;
-		if (best == CURVE_NONE ||
-			rank_series(s) < rank_series(&l->series.items[best]) ||
+		if (best == CURVE_NONE || rank_series(s) < rank_series(&l->series.items[best]) ||
 			(rank_series(s) == rank_series(&l->series.items[best]) &&
 				s->points > l->series.items[best].points))
 			best = i;
@@ -162,9 +162,8 @@ static bool goes_back(const struct cutting *c, const struct curve_point *p)
 
 	if (s->stamp != c->stamp)
 		return false;
-	return p->x < s->x ||
-	       ((role == CURVE_SAMPLE_COUNT || role == CURVE_TOKEN_COUNT) && p->x > s->x &&
-		       p->value < s->value);
+	return p->x < s->x || ((role == CURVE_SAMPLE_COUNT || role == CURVE_TOKEN_COUNT) &&
+				      p->x > s->x && p->value < s->value);
 }
 
 static size_t record_begin(const struct cutting *c, size_t i, size_t first)
@@ -212,7 +211,8 @@ static size_t walk_piece(struct cutting *c, struct piece *p, size_t *mark, bool 
 		}
 		if (s->unit == c->p->axis && !c->jumbled && goes_back(c, q)) {
 			suspect = suspect == SIZE_MAX ? i : suspect;
-			if (q->series == c->main || s->role == CURVE_SAMPLE_COUNT || s->role == CURVE_TOKEN_COUNT) {
+			if (q->series == c->main || s->role == CURVE_SAMPLE_COUNT ||
+				s->role == CURVE_TOKEN_COUNT) {
 				*back = true;
 				return record_begin(c, suspect, p->first + 1);
 			}
@@ -222,7 +222,8 @@ static size_t walk_piece(struct cutting *c, struct piece *p, size_t *mark, bool 
 			if (any && q->wall - wall > GAP_INTERVALS * c->usual &&
 				q->wall - wall > GAP_SECONDS) {
 				*gap = true;
-				return record_begin(c, suspect == SIZE_MAX ? i : suspect, p->first + 1);
+				return record_begin(
+					c, suspect == SIZE_MAX ? i : suspect, p->first + 1);
 			}
 			suspect = SIZE_MAX;
 			wall = q->wall;
@@ -420,8 +421,8 @@ static bool walls_apart(const struct piece *a, const struct piece *b)
 
 static bool starts_with(const struct piece *a, const struct piece *b)
 {
-	double room = fmax(isnan(a->interval) ? 1 : a->interval,
-		isnan(b->interval) ? 1 : b->interval);
+	double room =
+		fmax(isnan(a->interval) ? 1 : a->interval, isnan(b->interval) ? 1 : b->interval);
 
 	return fabs(a->first_x - b->first_x) <= 2 * room;
 }
@@ -471,7 +472,7 @@ static void set_same(struct pieces *all, struct piece *b, uint32_t as, double of
 	b->offset = offset + a->offset;
 	b->factor = factor * a->factor;
 	b->copy_of = CURVE_NONE;
-	b->copied = NAN;
+	b->copied = all->list.items[b->same_as].copied;
 }
 
 /*

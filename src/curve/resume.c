@@ -9,24 +9,24 @@
 
 #define BINARY_ROUNDING 2e-7 /* of float32, relative */
 #define PAIRS_MAX 512u
-#define NOISE_POINTS 128u    /* before the resume, by whose changes the noise is known */
-#define CHANCE 0.01          /* that other batches match as well: from there on it is too coarse */
-#define CORRELATED 0.6       /* changes of the same batches under other randomness */
-#define CORRELATED_LEAST 6u  /* changes that say so */
-#define SMALL_SHARE 0.25     /* of the noise: differences that are no other batches' */
-#define FAR 6.0              /* noises, beyond which one pair alone is a difference */
-#define REPEAT_POINTS 64u    /* that are looked for at other steps */
+#define NOISE_POINTS 128u   /* before the resume, by whose changes the noise is known */
+#define CHANCE 0.01         /* that other batches match as well: from there on it is too coarse */
+#define CORRELATED 0.6      /* changes of the same batches under other randomness */
+#define CORRELATED_LEAST 6u /* changes that say so */
+#define SMALL_SHARE 0.25    /* of the noise: differences that are no other batches' */
+#define FAR 6.0             /* noises, beyond which one pair alone is a difference */
+#define REPEAT_POINTS 64u   /* that are looked for at other steps */
 #define REPEAT_LEAST 24u
 #define REPEAT_CORRELATION 0.9
-#define REPEAT_CHANCE 1e-6   /* that any lag correlates as well by accident */
-#define CLIP 4.0             /* noises: one spike must not decide a correlation */
-#define EQUAL_LEAST 8u       /* equal values in a row that are the same training */
-#define LOW_BEFORE 256u      /* points before a resume that make the trend */
-#define LOW_POINTS 8192u     /* points behind it that are searched */
-#define LOW_LEAST 12u        /* points on either side of an edge */
+#define REPEAT_CHANCE 1e-6 /* that any lag correlates as well by accident */
+#define CLIP 4.0           /* noises: one spike must not decide a correlation */
+#define EQUAL_LEAST 8u     /* equal values in a row that are the same training */
+#define LOW_BEFORE 256u    /* points before a resume that make the trend */
+#define LOW_POINTS 8192u   /* points behind it that are searched */
+#define LOW_LEAST 12u      /* points on either side of an edge */
 #define EDGE_MAX 64u
-#define EDGE_DOWN 5.0        /* standard errors of the edge at the resume, whose place is known, … */
-#define EDGE_UP 6.0          /* … and of the one at the end, which is searched for */
+#define EDGE_DOWN 5.0 /* standard errors of the edge at the resume, whose place is known, … */
+#define EDGE_UP 6.0   /* … and of the one at the end, which is searched for */
 
 static int no_memory(struct error *e)
 {
@@ -44,8 +44,8 @@ struct pair {
 struct pairs {
 	struct pair list[PAIRS_MAX];
 	size_t n;
-	bool first;  /* the first pair begins right behind the checkpoint */
-	bool apart;  /* some x is in both, but covers other steps */
+	bool first; /* the first pair begins right behind the checkpoint */
+	bool apart; /* some x is in both, but covers other steps */
 };
 
 static double rounding(const struct stitch_value *a, const struct stitch_value *b)
@@ -57,8 +57,8 @@ static double rounding(const struct stitch_value *a, const struct stitch_value *
 }
 
 /* What both attempts have behind x. */
-static void find_pairs(
-	const struct stitch_track *t, uint32_t reference, uint32_t attempt, double from, struct pairs *p)
+static void find_pairs(const struct stitch_track *t, uint32_t reference, uint32_t attempt,
+	double from, struct pairs *p)
 {
 	size_t i, iend, k, kend;
 
@@ -81,7 +81,8 @@ static void find_pairs(
 		if (a->covers == b->covers || (isnan(a->covers) && isnan(b->covers))) {
 			if (p->n == 0)
 				p->first = a->x - (double)a->covers == from;
-			p->list[p->n++] = (struct pair){a->x, a->value, b->value, rounding(a, b), true};
+			p->list[p->n++] =
+				(struct pair){a->x, a->value, b->value, rounding(a, b), true};
 		} else {
 			p->apart = true;
 		}
@@ -124,7 +125,8 @@ static double noise_around(
 		a = s->attempts.items[a].parent) {
 		size_t first, end;
 		stitch_values_of(t, a, &first, &end);
-		while (end > first && t->values.items[end - 1].x > from + NOISE_POINTS * t->interval)
+		while (end > first &&
+			t->values.items[end - 1].x > from + NOISE_POINTS * t->interval)
 			end--;
 		for (size_t i = end; i-- > first + 1 && n < 2 * NOISE_POINTS;) {
 			double d = t->values.items[i].value - t->values.items[i - 1].value;
@@ -435,14 +437,17 @@ static bool same_rates(const struct stitch *s, const struct resume_repeat *r, ui
 		if (fabs(t->values.items[k].value - t->values.items[i].value) >
 			rounding(&t->values.items[k], &t->values.items[i]))
 			return false;
-		moves = moves || t->values.items[i].value != t->values.items[k > 0 ? k - 1 : 0].value;
+		moves = moves ||
+			t->values.items[i].value != t->values.items[k > 0 ? k - 1 : 0].value;
 		same++;
 	}
 	return same >= EQUAL_LEAST && moves;
 }
 
-/* Whether the curve repeats itself at that lag anyway, before the resume: sorted or short epochs. */
-static bool periodic(const struct stitch *s, const struct stitch_track *t, uint32_t attempt, double lag)
+/* Whether the curve repeats itself at that lag anyway, before the resume: sorted or short epochs.
+ */
+static bool periodic(
+	const struct stitch *s, const struct stitch_track *t, uint32_t attempt, double lag)
 {
 	const struct stitch_attempt *a = &s->attempts.items[attempt];
 	double x[2 * REPEAT_POINTS], y[2 * REPEAT_POINTS];
@@ -518,7 +523,8 @@ int resume_find_repeat(
 			if (v->x == p.v[0].x)
 				continue;
 			double r = correlate(&p, v);
-			if (isnan(r) || (r <= out->correlation && !(equal >= EQUAL_LEAST && !out->equal)))
+			if (isnan(r) ||
+				(r <= out->correlation && !(equal >= EQUAL_LEAST && !out->equal)))
 				continue;
 			*out = (struct resume_repeat){.equal = equal >= EQUAL_LEAST,
 				.lag = p.v[0].x - v->x,
@@ -532,8 +538,8 @@ int resume_find_repeat(
 	}
 	if (tried == 0 || out->correlation < REPEAT_CORRELATION)
 		return RP_OK;
-	/* Fisher's transform of a correlation of changes, whose variance is half as large again since
-	 * each value is in two of them. */
+	/* Fisher's transform of a correlation of changes, whose variance is half as large again
+	 * since each value is in two of them. */
 	double z = atanh(fmin(out->correlation, 1 - 1e-12)) * sqrt(((double)p.n - 4) / 1.5);
 	out->found = z > sqrt(2 * log((double)tried / REPEAT_CHANCE)) &&
 		     !periodic(s, t, attempt, out->lag);
@@ -541,14 +547,15 @@ int resume_find_repeat(
 	return RP_OK;
 }
 
-/* Below the trend ------------------------------------------------------------------------------- */
+/* Below the trend -------------------------------------------------------------------------------
+ */
 
 /* Values around a resume, with what is needed to compare means of stretches. */
 struct stretch {
 	double *x, *v, *sum; /* sum[i]: of the first i values */
 	size_t n, at;        /* the first value behind the resume */
 	double noise;        /* standard deviation of a point against its neighbours */
-	double spread;       /* by how much the error of a mean is larger than that of white noise */
+	double spread; /* by how much the error of a mean is larger than that of white noise */
 };
 
 static double mean_of(const struct stretch *g, size_t first, size_t end)
@@ -583,8 +590,10 @@ static void measure_noise(struct stretch *g)
 	}
 	g->noise = scale_of(copy, n);
 	for (size_t i = 0; i + 1 < n; i++) {
-		top += clipped(residual[i], CLIP * g->noise) * clipped(residual[i + 1], CLIP * g->noise);
-		bottom += clipped(residual[i], CLIP * g->noise) * clipped(residual[i], CLIP * g->noise);
+		top += clipped(residual[i], CLIP * g->noise) *
+		       clipped(residual[i + 1], CLIP * g->noise);
+		bottom += clipped(residual[i], CLIP * g->noise) *
+			  clipped(residual[i], CLIP * g->noise);
 	}
 	double phi = bottom > 0 ? top / bottom : 0;
 	phi = phi < 0 ? 0 : phi > 0.95 ? 0.95 : phi;
@@ -625,16 +634,17 @@ static int gather_stretch(struct stretch *g, const struct stitch *s, const struc
 	return RP_OK;
 }
 
-/* What the trend alone moves the mean from one side of an edge to the other, by the slope before the
- * resume; never upwards. */
+/* What the trend alone moves the mean from one side of an edge to the other, by the slope before
+ * the resume; never upwards. */
 static double trend_move(const struct stretch *g, size_t m)
 {
 	size_t half = g->at / 2;
 
 	if (half < LOW_LEAST)
 		return 0;
-	double slope = (mean_of(g, g->at - half, g->at) - mean_of(g, g->at - 2 * half, g->at - half)) /
-		       (double)half;
+	double slope =
+		(mean_of(g, g->at - half, g->at) - mean_of(g, g->at - 2 * half, g->at - half)) /
+		(double)half;
 	return slope < 0 ? slope * (double)m : 0;
 }
 
@@ -663,7 +673,8 @@ int resume_find_low(const struct stitch *s, uint32_t attempt, double from, doubl
 			continue;
 		size_t in = c - g.at < EDGE_MAX ? c - g.at : EDGE_MAX;
 		size_t after = g.n - c < EDGE_MAX ? g.n - c : EDGE_MAX;
-		double up = (mean_of(&g, c, c + after) - mean_of(&g, c - in, c)) / error_of(&g, in, after);
+		double up = (mean_of(&g, c, c + after) - mean_of(&g, c - in, c)) /
+			    error_of(&g, in, after);
 		if (up > best_up) {
 			best_up = up;
 			best = c;
@@ -686,14 +697,16 @@ int resume_find_low(const struct stitch *s, uint32_t attempt, double from, doubl
 		/* Back at the trend: not above where it came from, and most of the way up. */
 		bool returns = back <= level + 3 * error_of(&g, before, after) &&
 			       depth_end >= 0.5 * (level + moved - low);
-		out->found = out->down > EDGE_DOWN && out->up > (isfinite(until) ? EDGE_DOWN : EDGE_UP) &&
-			     out->depth > 0 && returns;
+		out->found = out->down > EDGE_DOWN &&
+			     out->up > (isfinite(until) ? EDGE_DOWN : EDGE_UP) && out->depth > 0 &&
+			     returns;
 	}
 	release_stretch(&g);
 	return RP_OK;
 }
 
-/* What the launches say ------------------------------------------------------------------------- */
+/* What the launches say -------------------------------------------------------------------------
+ */
 
 bool resume_changes(const struct stitch *s, uint32_t attempt, struct strbuf *out)
 {

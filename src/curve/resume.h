@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * From logs alone: did an attempt go on as the interrupted one did? Where both logged the same
- * steps after the checkpoint, the first values must be equal, tightly for the first step and less so
- * for later ones, since rounding grows. Whether the batches are the same shows in the step-to-step
- * changes even where the values differ.
+ * steps after the checkpoint, the first values must be equal, tightly for the first step and less
+ * so for later ones, since rounding grows. Whether the batches are the same shows in the
+ * step-to-step changes even where the values differ.
  *
  * And: does what it logged repeat what was logged at other steps, and does it lie below the trend
  * for a while, as replayed data makes it?
@@ -31,11 +31,11 @@ enum resume_outcome {
 
 /* One quantity at the steps that both have. */
 struct resume_series {
-	size_t pairs;    /* compared */
-	size_t matched;  /* of the first ones, how many lie within the tolerance */
-	double first_x;  /* of the pairs */
-	double last_x;   /* of the matching ones, NAN without any */
-	double worst;    /* the largest difference of those */
+	size_t pairs;   /* compared */
+	size_t matched; /* of the first ones, how many lie within the tolerance */
+	double first_x; /* of the pairs */
+	double last_x;  /* of the matching ones, NAN without any */
+	double worst;   /* the largest difference of those */
 	/* The first one that does not match; NAN where all do. */
 	double x, observed, expected, tolerance;
 };
@@ -44,9 +44,9 @@ struct resume_check {
 	uint32_t attempt;   /* that resumed */
 	uint32_t reference; /* that it is held against, or CURVE_NONE */
 	double from;
-	uint8_t outcome;    /* enum resume_outcome */
-	bool first;         /* the first pair is the first step (or interval) after the checkpoint */
-	bool weak;          /* RESUME_DIFFERS by less than the noise of the curve, in few points */
+	uint8_t outcome; /* enum resume_outcome */
+	bool first;      /* the first pair is the first step (or interval) after the checkpoint */
+	bool weak;       /* RESUME_DIFFERS by less than the noise of the curve, in few points */
 	struct resume_series loss, grad_norm, lr;
 	double offset;      /* mean of the differences of the loss */
 	double correlation; /* of the step-to-step changes; NAN: too few */
@@ -57,12 +57,12 @@ struct resume_check {
 /* What an attempt repeats. */
 struct resume_repeat {
 	bool found;
-	bool equal;         /* the values themselves are equal, not only their changes */
-	bool renumbered;    /* and so are the learning rates: only the counter differs */
-	double lag;         /* the attempt's x less that of the source */
+	bool equal;             /* the values themselves are equal, not only their changes */
+	bool renumbered;        /* and so are the learning rates: only the counter differs */
+	double lag;             /* the attempt's x less that of the source */
 	double first_x, last_x; /* of the attempt */
-	double source_x;    /* where the source begins */
-	uint32_t source;    /* attempt */
+	double source_x;        /* where the source begins */
+	uint32_t source;        /* attempt */
 	double correlation;
 	size_t points;
 };
@@ -70,10 +70,10 @@ struct resume_repeat {
 /* A stretch after a resume over which the loss is lower than the trend on both sides. */
 struct resume_low {
 	bool found;
-	double last_x;      /* its last point */
-	double depth;       /* below the trend */
-	double down, up;    /* of the two edges, in standard errors */
-	double noise;       /* of a point */
+	double last_x;   /* its last point */
+	double depth;    /* below the trend */
+	double down, up; /* of the two edges, in standard errors */
+	double noise;    /* of a point */
 	size_t points;
 };
 
@@ -82,8 +82,8 @@ struct resume_low {
 size_t resume_check_all(const struct stitch *s, struct resume_check *list);
 
 /* Look for the first values of an attempt at other steps of earlier attempts. O(64 n). */
-int resume_find_repeat(const struct stitch *s, uint32_t attempt, struct resume_repeat *out,
-	struct error *e);
+int resume_find_repeat(
+	const struct stitch *s, uint32_t attempt, struct resume_repeat *out, struct error *e);
 
 /*
  * Look for a low stretch behind a resume at x, in the values of an attempt. Where `until` is known

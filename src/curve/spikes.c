@@ -8,24 +8,25 @@
 #include "curve/window.h"
 
 #define HALF (SPIKE_WINDOW / 2)
-#define SPIKE_BASE 16u       /* points without which there are no residuals */
-#define ONE_POINT 15.0       /* scales by which a lone point is more than an odd batch */
-#define BEND 0.1             /* of the way that the line reaches ahead */
-#define NEXT_SHARE 0.25      /* of an onset's height, which its neighbour has if it is no odd batch */
-#define FALL_SHARE 0.25      /* of a spike's height, by which the curve may be thought to have fallen
-				behind it */
-#define TAIL 0.985           /* quantile of the residuals that tells how heavy their tail is */
-#define TAILS 3.0            /* times that a spike must be */
-#define SHIFT_POINTS 32u     /* after a drop or a shift whose median is the new level */
+#define SPIKE_BASE 16u  /* points without which there are no residuals */
+#define ONE_POINT 15.0  /* scales by which a lone point is more than an odd batch */
+#define BEND 0.1        /* of the way that the line reaches ahead */
+#define NEXT_SHARE 0.25 /* of an onset's height, which its neighbour has if it is no odd batch */
+#define FALL_SHARE                                                                                 \
+	0.25             /* of a spike's height, by which the curve may be thought to have fallen  \
+			    behind it */
+#define TAIL 0.985       /* quantile of the residuals that tells how heavy their tail is */
+#define TAILS 3.0        /* times that a spike must be */
+#define SHIFT_POINTS 32u /* after a drop or a shift whose median is the new level */
 #define DROP_SCALES 6.0
-#define DROP_POINTS 8u       /* in a row */
-#define BLOCK 256u           /* points of a block of which slow divergence is judged */
+#define DROP_POINTS 8u /* in a row */
+#define BLOCK 256u     /* points of a block of which slow divergence is judged */
 #define BLOCKS_LEAST 6u
-#define DRIFT_SCALES 3.0     /* of a point's noise, and … */
-#define DRIFT_BLOCKS 6.0     /* … of what blocks usually differ by */
-#define NEAR_STEPS 50.0      /* of a resume or another thing that is near */
+#define DRIFT_SCALES 3.0 /* of a point's noise, and … */
+#define DRIFT_BLOCKS 6.0 /* … of what blocks usually differ by */
+#define NEAR_STEPS 50.0  /* of a resume or another thing that is near */
 #define LEAD_STEPS 100.0
-#define LR_JUMP 0.05         /* relative change from one point to the next that is no schedule */
+#define LR_JUMP 0.05 /* relative change from one point to the next that is no schedule */
 
 /* The baseline --------------------------------------------------------------------------------- */
 
@@ -150,7 +151,7 @@ static struct spike *add(struct search *q, enum spike_class class, size_t at, st
 		no_memory(e);
 		return NULL;
 	}
-	*k = (struct spike){.class = (uint8_t)class,
+	*k = (struct spike){.class = (uint8_t) class,
 		.x = q->c->x[at],
 		.attempt = q->c->attempt ? q->c->attempt[at] : 0,
 		.peak = NAN,
@@ -174,8 +175,8 @@ struct event {
 };
 
 /*
- * A curve falls with the logarithm of its steps, or slower: a line would soon be below any. Nor is a
- * small spike held against what the curve might have fallen to long after it.
+ * A curve falls with the logarithm of its steps, or slower: a line would soon be below any. Nor is
+ * a small spike held against what the curve might have fallen to long after it.
  */
 static double expected_at(const struct event *v, size_t i)
 {
@@ -259,13 +260,15 @@ static size_t tell_event(struct search *q, struct event *v, struct error *e)
 	}
 	k->points = i - v->begin;
 	size_t follows = end + SPIKE_AFTER < c->n ? end + SPIKE_AFTER : c->n;
-	k->level = median_of(q, end < c->n ? end : v->begin + k->points / 2, end < c->n ? follows : i);
+	k->level =
+		median_of(q, end < c->n ? end : v->begin + k->points / 2, end < c->n ? follows : i);
 	if (steps <= SPIKE_SLOW_STEPS) {
 		k->end_x = c->x[back];
 		k->class = steps <= SPIKE_FAST_STEPS ? SPIKE_FAST : SPIKE_SLOW;
 		return back;
 	}
-	/* It did not come back. NaN within the time is a divergence; so is a level that stays up. */
+	/* It did not come back. NaN within the time is a divergence; so is a level that stays up.
+	 */
 	double half = v->level + 0.5 * (k->peak - v->level);
 	bool long_enough = late < c->n || k->points >= 2 * SHIFT_POINTS;
 	if (i < end || (broken && i < c->n)) {
@@ -317,8 +320,7 @@ static bool is_drop(struct search *q, const struct event *v)
 				median_of(q, v->begin, v->begin + DROP_POINTS) <
 			DROP_SCALES * v->scale)
 		return false;
-	return median_of(q, v->begin, v->begin + SHIFT_POINTS) <
-	       v->level - DROP_SCALES * v->scale;
+	return median_of(q, v->begin, v->begin + SHIFT_POINTS) < v->level - DROP_SCALES * v->scale;
 }
 
 static size_t tell_drop(struct search *q, const struct event *v, struct error *e)
@@ -334,8 +336,10 @@ static size_t tell_drop(struct search *q, const struct event *v, struct error *e
 	return v->begin;
 }
 
-/* Whether the point at i begins an event: far enough, or with two of three, and no odd batch alone. */
-static bool is_onset(struct search *q, size_t i, double level, double slope, double middle, double s)
+/* Whether the point at i begins an event: far enough, or with two of three, and no odd batch alone.
+ */
+static bool is_onset(
+	struct search *q, size_t i, double level, double slope, double middle, double s)
 {
 	const struct spike_curve *c = q->c;
 	double tail = window_quantile(&q->b.residuals, TAIL) - middle;
@@ -354,7 +358,8 @@ static bool is_onset(struct search *q, size_t i, double level, double slope, dou
 	if (z > fmax(ONE_POINT * s, 3 * one))
 		return true;
 	if (z > one) {
-		/* A step of its own that is back at once is an odd batch; a mean of many steps is not. */
+		/* A step of its own that is back at once is an odd batch; a mean of many steps is
+		 * not. */
 		if (near > 0 || q->interval > 1 || i + 1 == c->n)
 			return true;
 		q->out->odd++;
@@ -364,14 +369,14 @@ static bool is_onset(struct search *q, size_t i, double level, double slope, dou
 }
 
 /* Judge the point at i, which is finite and has a baseline. *next: where to go on, i: accept it. */
-static int judge_point(struct search *q, size_t i, double level, double slope, size_t *next,
-	struct error *e)
+static int judge_point(
+	struct search *q, size_t i, double level, double slope, size_t *next, struct error *e)
 {
 	const struct spike_curve *c = q->c;
 	double middle = window_median(&q->b.residuals);
 	double s = baseline_scale(&q->b, level, c->resolution ? (double)c->resolution[i] : 0);
-	/* Where the curve falls fast, as in early training, it bends too, and the line errs by a share of
-	 * what it reaches ahead. */
+	/* Where the curve falls fast, as in early training, it bends too, and the line errs by a
+	 * share of what it reaches ahead. */
 	s += BEND * fabs(slope) * (double)(q->b.newer.n + 1) / 2;
 	struct event event = {
 		i, level + middle, s, fmin(slope, 0), (double)q->b.accepted, level + middle};
@@ -475,7 +480,8 @@ static int search_drift(struct search *q, size_t from, struct error *e)
 	double usual = n >= 3 ? 1.4826 * change[n / 2] : NAN;
 	double rise = level[blocks - 1] - level[low];
 	size_t first = c->n - (blocks - low) * BLOCK;
-	bool found = low + 3 < blocks && rise > DRIFT_SCALES * noise[low] && rise > DRIFT_BLOCKS * usual &&
+	bool found = low + 3 < blocks && rise > DRIFT_SCALES * noise[low] &&
+		     rise > DRIFT_BLOCKS * usual &&
 		     !overlaps(q->out, from, c->x[first], c->x[c->n - 1]);
 	if (found) {
 		struct spike *k = add(q, SPIKE_DRIFT, first, e);
@@ -558,8 +564,8 @@ static void find_lr_changes(struct placing *p)
 		double b = t->values.items[t->line.items[i - 1]].value;
 		double c = t->values.items[t->line.items[i]].value;
 		/* A schedule goes on as it went. */
-		if (fabs(c - b) > LR_JUMP * fabs(b) && fabs((c - b) - (b - a)) > LR_JUMP * fabs(b) &&
-			p->lr_count < t->line.count)
+		if (fabs(c - b) > LR_JUMP * fabs(b) &&
+			fabs((c - b) - (b - a)) > LR_JUMP * fabs(b) && p->lr_count < t->line.count)
 			p->lr_changes[p->lr_count++] = t->values.items[t->line.items[i]].x;
 	}
 }
@@ -614,7 +620,8 @@ static void place_spike(const struct placing *p, struct spike *k)
 		near_epoch(p, k, 2 * fmax(1, p->interval));
 }
 
-/* The curves of a stitch ------------------------------------------------------------------------ */
+/* The curves of a stitch ------------------------------------------------------------------------
+ */
 
 struct arrays {
 	double *x, *v;
@@ -725,7 +732,8 @@ static int find_leads(struct spikes *out, const struct stitch *s, struct error *
 	}
 	for (size_t i = 0; status == RP_OK && i < out->list.count; i++) {
 		struct spike *k = &out->list.items[i];
-		for (size_t g = 0; g < own.list.count && !k->dead && k->class <= SPIKE_DIVERGED; g++) {
+		for (size_t g = 0; g < own.list.count && !k->dead && k->class <= SPIKE_DIVERGED;
+			g++) {
 			double lead = k->x - own.list.items[g].x;
 			if (fabs(lead) <= LEAD_STEPS && (isnan(k->lead) || lead > k->lead))
 				k->lead = lead;
@@ -802,7 +810,8 @@ const char *spike_class_name(enum spike_class class)
 	return names[class];
 }
 
-/* OLMo's rule ----------------------------------------------------------------------------------- */
+/* OLMo's rule -----------------------------------------------------------------------------------
+ */
 
 struct olmo_history {
 	double ring[OLMO_WINDOW];

@@ -15,14 +15,14 @@
 #include "curve/stitch.h"
 
 #define SPIKE_WINDOW 256u
-#define SPIKE_LEARN 48u       /* points without which there is no baseline */
-#define SPIKE_ONE 6.0         /* scales by which one point is an onset, … */
-#define SPIKE_TWO 4.0         /* … and two of three */
-#define SPIKE_BACK 2.0        /* within so many it is back, … */
-#define SPIKE_BACK_POINTS 5u  /* … for so many points in a row */
+#define SPIKE_LEARN 48u      /* points without which there is no baseline */
+#define SPIKE_ONE 6.0        /* scales by which one point is an onset, … */
+#define SPIKE_TWO 4.0        /* … and two of three */
+#define SPIKE_BACK 2.0       /* within so many it is back, … */
+#define SPIKE_BACK_POINTS 5u /* … for so many points in a row */
 #define SPIKE_FAST_STEPS 200.0
 #define SPIKE_SLOW_STEPS 3000.0
-#define SPIKE_AFTER 512u      /* points whose median is the level after an event */
+#define SPIKE_AFTER 512u /* points whose median is the level after an event */
 
 enum spike_class {
 	SPIKE_FAST,
@@ -69,7 +69,7 @@ struct spike_curve {
 	const float *resolution; /* or NULL */
 	const uint32_t *attempt; /* or NULL */
 	size_t n;
-	bool down;               /* look for drops too */
+	bool down; /* look for drops too */
 };
 
 struct spikes {
@@ -97,9 +97,9 @@ const char *spike_class_name(enum spike_class class); /* "fast", "not recovered"
 double spikes_warmup_end(const struct stitch *s);
 
 /*
- * The rule of OLMo-core's training code: a point is a spike that lies more than 6 standard deviations
- * (of the population) above the mean of the 128 before it. Those include earlier spikes, there is no
- * verdict before there are 128, nor where they deviate by less than 1e-10.
+ * The rule of OLMo-core's training code: a point is a spike that lies more than 6 standard
+ * deviations (of the population) above the mean of the 128 before it. Those include earlier spikes,
+ * there is no verdict before there are 128, nor where they deviate by less than 1e-10.
  */
 #define OLMO_WINDOW 128u
 #define OLMO_DEVIATIONS 6.0
@@ -112,9 +112,9 @@ struct olmo {
 };
 
 /*
- * Flag the steps of a run: one is a spike where its loss or its gradient norm is. Either array may be
- * NULL, and `has_grad_norm` (or NULL: all have) says which steps logged one. `flags` (or NULL) has
- * room for n. O(n W).
+ * Flag the steps of a run: one is a spike where its loss or its gradient norm is. Either array may
+ * be NULL, and `has_grad_norm` (or NULL: all have) says which steps logged one. `flags` (or NULL)
+ * has room for n. O(n W).
  */
 struct olmo olmo_score(const double *loss, const double *grad_norm, const bool *has_grad_norm,
 	size_t n, bool *flags);

@@ -34,7 +34,8 @@ static void note(struct stitch *s, const char *format, ...)
 		*slot = "";
 }
 
-/* Attempts from pieces -------------------------------------------------------------------------- */
+/* Attempts from pieces --------------------------------------------------------------------------
+ */
 
 struct launch {
 	uint32_t piece; /* the first one of it */
@@ -237,8 +238,8 @@ static bool add_setting(struct building *b, uint32_t attempt, const struct curve
 	if (!equals)
 		return true;
 	struct stitch_setting *x = array_push(&b->s->settings, SIZE_MAX);
-	const char *name = arena_strdup(
-		&b->s->arena, (struct slice){m->text, (size_t)(equals - m->text)});
+	const char *name =
+		arena_strdup(&b->s->arena, (struct slice){m->text, (size_t)(equals - m->text)});
 	if (!x || !name)
 		return false;
 	*x = (struct stitch_setting){attempt, name, equals + 1};
@@ -453,7 +454,8 @@ static bool is_of_steps(enum curve_mean mean)
 	return mean == CURVE_OF_STEP || mean == CURVE_OF_INTERVAL || mean == CURVE_OF_UNKNOWN;
 }
 
-static bool belongs(const struct stitch_track *t, const struct curve_series *s, enum curve_unit axis)
+static bool belongs(
+	const struct stitch_track *t, const struct curve_series *s, enum curve_unit axis)
 {
 	return s->unit == axis && s->role == t->role && strcmp(name_of(s), t->name) == 0 &&
 	       (is_of_steps(s->mean) || s->role != CURVE_LOSS);
@@ -534,13 +536,14 @@ static int gather_track(struct building *b, struct stitch_track *t, const struct
 			if (!v)
 				return no_memory(e);
 			bool scaled = p->factor != 1 && t->role == CURVE_LOSS;
-			*v = (struct gathered){.v = {.x = x,
-						       .value = scaled ? q->value * p->factor : q->value,
-						       .wall = q->wall,
-						       .resolution = q->resolution,
-						       .covers = NAN,
-						       .attempt = b->attempt_of[i],
-						       .series = q->series},
+			*v = (struct gathered){
+				.v = {.x = x,
+					.value = scaled ? q->value * p->factor : q->value,
+					.wall = q->wall,
+					.resolution = q->resolution,
+					.covers = NAN,
+					.attempt = b->attempt_of[i],
+					.series = q->series},
 				.at = k};
 		}
 	}
@@ -637,8 +640,7 @@ static int take_attempt(struct building *b, struct stitch_track *t, const struct
 			values[out++] = values[i];
 	t->values.count = begin + out;
 	for (size_t i = 0; i < out; i++)
-		values[i].covers =
-			steps_covered(b->s, b->l, &values[i], i ? &values[i - 1] : NULL);
+		values[i].covers = steps_covered(b->s, b->l, &values[i], i ? &values[i - 1] : NULL);
 	return RP_OK;
 }
 
@@ -740,8 +742,8 @@ static void count_points(struct stitch *s)
 
 /*
  * The mean loss of the final row is the sum of the losses since the last launch over all steps. So
- * the launch began behind that row from which on the rows' losses, each as often as it covers steps,
- * sum up to the mean times all steps.
+ * the launch began behind that row from which on the rows' losses, each as often as it covers
+ * steps, sum up to the mean times all steps.
  */
 static bool hidden_from(const struct stitch_track *t, size_t first, size_t end,
 	const struct curve_point *final, double *from)
@@ -751,7 +753,8 @@ static bool hidden_from(const struct stitch_track *t, size_t first, size_t end,
 
 	if (end - first < 3 || t->values.items[end - 1].x != final->x)
 		return false;
-	double step = final->resolution > 0 ? 0.5 * (double)final->resolution : 1e-7 * fabs(final->value);
+	double step = final->resolution > 0 ? 0.5 * (double) final->resolution
+					    : 1e-7 * fabs(final->value);
 	for (size_t i = end; i-- > first;) {
 		const struct stitch_value *v = &t->values.items[i];
 		double before = i > first ? t->values.items[i - 1].x : 0;
@@ -785,8 +788,8 @@ static int find_hidden(struct building *b, struct error *e)
 		for (size_t k = p->first; k < p->end; k++) {
 			const struct curve_point *q = &b->l->points.items[k];
 			const struct curve_series *x = &b->l->series.items[q->series];
-			if (x->role != CURVE_LOSS || x->mean != CURVE_OF_ALL || x->unit != s->axis ||
-				!hidden_from(t, first, end, q, &from))
+			if (x->role != CURVE_LOSS || x->mean != CURVE_OF_ALL ||
+				x->unit != s->axis || !hidden_from(t, first, end, q, &from))
 				continue;
 			bool known = false;
 			for (size_t m = 0; m < s->seams.count && !known; m++)
@@ -883,15 +886,14 @@ static size_t lower_bound(const struct stitch_track *t, uint32_t attempt)
 	return low;
 }
 
-void stitch_values_of(
-	const struct stitch_track *t, uint32_t attempt, size_t *first, size_t *end)
+void stitch_values_of(const struct stitch_track *t, uint32_t attempt, size_t *first, size_t *end)
 {
 	*first = lower_bound(t, attempt);
 	*end = lower_bound(t, attempt + 1);
 }
 
-size_t stitch_branch(const struct stitch *s, const struct stitch_track *t, uint32_t attempt, double x,
-	uint32_t *index, size_t max)
+size_t stitch_branch(const struct stitch *s, const struct stitch_track *t, uint32_t attempt,
+	double x, uint32_t *index, size_t max)
 {
 	size_t n = 0;
 

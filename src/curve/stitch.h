@@ -30,26 +30,26 @@ enum stitch_cut {
 };
 
 struct stitch_attempt {
-	uint32_t number;         /* from 1 */
-	double first_x, last_x;  /* of what it logged itself; NAN: nothing */
-	double from;             /* 0: a fresh start; NAN: not known */
-	double from_least;       /* it may have been as early as that; from where it is known */
-	uint8_t how;             /* enum stitch_how */
-	uint8_t cut;             /* enum stitch_cut */
-	uint32_t parent;         /* index, or CURVE_NONE: fresh, or begun before the logs */
-	uint32_t rivals;         /* other attempts that reached `from` */
+	uint32_t number;        /* from 1 */
+	double first_x, last_x; /* of what it logged itself; NAN: nothing */
+	double from;            /* 0: a fresh start; NAN: not known */
+	double from_least;      /* it may have been as early as that; from where it is known */
+	uint8_t how;            /* enum stitch_how */
+	uint8_t cut;            /* enum stitch_cut */
+	uint32_t parent;        /* index, or CURVE_NONE: fresh, or begun before the logs */
+	uint32_t rivals;        /* other attempts that reached `from` */
 	uint32_t children;
 	double alive_from, alive_to; /* the part (from, to] of it that survives; empty: NAN */
-	double gap;              /* from the parent's last point to `from`, where that is more than
-				    two intervals; else 0 */
+	double gap; /* from the parent's last point to `from`, where that is more than
+		       two intervals; else 0 */
 	double interval;
 	double wall_first, wall_last;
-	uint64_t points, dead;   /* of the loss, or of what stands for it */
-	uint32_t file;           /* the first one that holds it */
+	uint64_t points, dead; /* of the loss, or of what stands for it */
+	uint32_t file;         /* the first one that holds it */
 	uint32_t files;
-	bool mean;               /* its points are means of intervals */
-	bool finished, killed;   /* as its log says */
-	bool purged;             /* the writer took points back */
+	bool mean;             /* its points are means of intervals */
+	bool finished, killed; /* as its log says */
+	bool purged;           /* the writer took points back */
 };
 
 struct stitch_value {
@@ -109,12 +109,12 @@ struct stitch {
 	const struct curve_log *log;
 	enum curve_unit axis;
 	ARRAY(struct stitch_attempt) attempts;
-	ARRAY(struct stitch_track) tracks; /* the loss first, where there is one */
-	ARRAY(struct stitch_seam) seams;   /* of the line, by x */
+	ARRAY(struct stitch_track) tracks;     /* the loss first, where there is one */
+	ARRAY(struct stitch_seam) seams;       /* of the line, by x */
 	ARRAY(struct stitch_setting) settings; /* by attempt */
 	ARRAY(struct stitch_save) saves;       /* by x */
-	ARRAY(const char *) notes;             /* clauses: what was taken for the same, left out, … */
-	uint32_t tip;                          /* the attempt at the line's end, or CURVE_NONE */
+	ARRAY(const char *) notes; /* clauses: what was taken for the same, left out, … */
+	uint32_t tip;              /* the attempt at the line's end, or CURVE_NONE */
 };
 
 /*
@@ -129,15 +129,15 @@ void stitch_release(struct stitch *s);
 const struct stitch_track *stitch_track_of(const struct stitch *s, enum curve_role role);
 
 /* The values of one attempt in a track: [*first, *end). */
-void stitch_values_of(
-	const struct stitch_track *t, uint32_t attempt, size_t *first, size_t *end);
+void stitch_values_of(const struct stitch_track *t, uint32_t attempt, size_t *first, size_t *end);
 
 /*
- * The last values of the branch that ends with an attempt: its own up to x, before them its parent's
- * up to where it resumed, and so on. At most `max` indices into t->values, in order; their number.
+ * The last values of the branch that ends with an attempt: its own up to x, before them its
+ * parent's up to where it resumed, and so on. At most `max` indices into t->values, in order; their
+ * number.
  */
-size_t stitch_branch(const struct stitch *s, const struct stitch_track *t, uint32_t attempt, double x,
-	uint32_t *index, size_t max);
+size_t stitch_branch(const struct stitch *s, const struct stitch_track *t, uint32_t attempt,
+	double x, uint32_t *index, size_t max);
 
 /* The last value said for a setting of an attempt, or of its ancestors; NULL: not said. */
 const char *stitch_setting_of(const struct stitch *s, uint32_t attempt, const char *name);

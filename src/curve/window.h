@@ -21,7 +21,8 @@ void window_release(struct window *w);
 /* Forget all values. */
 void window_clear(struct window *w);
 
-/* Add a finite value; the oldest one leaves where the window is full, and is returned (else NAN). */
+/* Add a finite value; the oldest one leaves where the window is full, and is returned (else NAN).
+ */
 double window_add(struct window *w, double v);
 
 /* Take the oldest value out and return it; NAN where there is none. */

@@ -7,8 +7,8 @@
 
 #include "base/text.h"
 
-#define LABEL 9u       /* columns for the values at the left, the axis included */
-#define DOTS_X 2u      /* of a Braille character */
+#define LABEL 9u  /* columns for the values at the left, the axis included */
+#define DOTS_X 2u /* of a Braille character */
 #define DOTS_Y 4u
 #define LOG_RATIO 4.0  /* highest by lowest value from which on the axis is logarithmic */
 #define LABEL_EVERY 4u /* rows */

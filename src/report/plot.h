@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A curve as characters: Braille dots for the line (eight in a character), crosses where only points
- * lie that were rolled back, and a row below with what happened. In ASCII stars stand for the dots.
+ * A curve as characters: Braille dots for the line (eight in a character), crosses where only
+ * points lie that were rolled back, and a row below with what happened. In ASCII stars stand for
+ * the dots.
  */
 #ifndef REPORT_PLOT_H
 #define REPORT_PLOT_H

@@ -263,11 +263,12 @@ START_TEST(sees_means_of_intervals)
 }
 END_TEST
 
-/* The points that BLOOM's chronicle of its 176B model prints around a spike, with their neighbours. */
+/* The points that BLOOM's chronicle of its 176B model prints around a spike, with their neighbours.
+ */
 START_TEST(sees_bloom_s_spike)
 {
-	static const double printed[] = {2.199, 2.220, 2.595, 2.242, 2.345, 5.098, 3.492, 3.213, 2.805,
-		2.6, 2.45, 2.35, 2.3, 2.26, 2.24, 2.216};
+	static const double printed[] = {2.199, 2.220, 2.595, 2.242, 2.345, 5.098, 3.492, 3.213,
+		2.805, 2.6, 2.45, 2.35, 2.3, 2.26, 2.24, 2.216};
 	uint64_t seed = 20;
 
 	for (size_t i = 0; i < 1500; i++) {

@@ -99,7 +99,8 @@ START_TEST(takes_the_loaded_step_and_files_as_they_come)
 }
 END_TEST
 
-/* Experiments of a 104B model: two rollbacks to 6210, then one to 3000, on the first one's branch. */
+/* Experiments of a 104B model: two rollbacks to 6210, then one to 3000, on the first one's branch.
+ */
 START_TEST(knows_which_branch_a_checkpoint_is_on)
 {
 	maker_begin(&m);
@@ -183,7 +184,8 @@ START_TEST(merges_two_logs_of_one_launch)
 	maker_file(&m, "events.out.tfevents.1", "tensorboard");
 	m.resolution = 0;
 	for (int i = 1; i <= 55; i++) {
-		maker_point(&m, CURVE_LOSS, i - 1, clean_loss(i) + NOISE * noise_of_batch(1, (uint64_t)i));
+		maker_point(&m, CURVE_LOSS, i - 1,
+			clean_loss(i) + NOISE * noise_of_batch(1, (uint64_t)i));
 		maker_point(&m, CURVE_GRAD_NORM, i - 1, 1.5);
 	}
 	work_out(NULL);
@@ -264,7 +266,9 @@ START_TEST(dates_a_hidden_resume)
 	m.resolution = 1e-4f;
 	maker_file(&m, "trainer_state.json", "trainer-state");
 	for (int i = 1; i <= 100; i++) {
-		double v = round((clean_loss(10 * i) + NOISE * noise_of_batch(2, (uint64_t)i)) * 1e4) / 1e4;
+		double v =
+			round((clean_loss(10 * i) + NOISE * noise_of_batch(2, (uint64_t)i)) * 1e4) /
+			1e4;
 		maker_point(&m, CURVE_LOSS, 10 * i, v);
 		sum += i > 66 ? 10 * v : 0;
 	}
@@ -281,7 +285,8 @@ START_TEST(dates_a_hidden_resume)
 }
 END_TEST
 
-/* Resumes --------------------------------------------------------------------------------------- */
+/* Resumes ---------------------------------------------------------------------------------------
+ */
 
 /* An attempt of 600 steps, and one that goes on from 500 with other batches or values. */
 static const struct resume_check *resume(int shift, double offset, double jitter, uint64_t seed)
@@ -345,7 +350,8 @@ START_TEST(sees_another_learning_rate)
 	steps(1, 90, 0, 0);
 	file("2.log");
 	for (int i = 51; i <= 120; i++) {
-		maker_point(&m, CURVE_LOSS, i, clean_loss(i) + NOISE * noise_of_batch(1, (uint64_t)i));
+		maker_point(
+			&m, CURVE_LOSS, i, clean_loss(i) + NOISE * noise_of_batch(1, (uint64_t)i));
 		maker_point(&m, CURVE_LR, i, 1e-5 * (i - 50));
 	}
 	work_out(NULL);
@@ -380,10 +386,12 @@ START_TEST(does_not_call_a_smooth_curve_a_match)
 	m.resolution = 1e-2f;
 	file("1.log");
 	for (int i = 1; i <= 600; i++)
-		maker_point(&m, CURVE_LOSS, i, clean_loss(i) + 0.001 * noise_of_batch(1, (uint64_t)i));
+		maker_point(
+			&m, CURVE_LOSS, i, clean_loss(i) + 0.001 * noise_of_batch(1, (uint64_t)i));
 	file("2.log");
 	for (int i = 501; i <= 520; i++)
-		maker_point(&m, CURVE_LOSS, i, clean_loss(i) + 0.001 * noise_of_batch(3, (uint64_t)i));
+		maker_point(
+			&m, CURVE_LOSS, i, clean_loss(i) + 0.001 * noise_of_batch(3, (uint64_t)i));
 	work_out(NULL);
 	ck_assert_uint_eq(resume_check_all(&s, checks), 1);
 	ck_assert_uint_ne(checks[0].outcome, RESUME_MATCHES);
@@ -395,8 +403,8 @@ END_TEST
 /* The losses that a public note prints of one iteration that was trained four times. */
 START_TEST(reads_bloom_s_four_resumes)
 {
-	static const double printed[4][2] = {
-		{1.943883, 1.934353}, {1.943954, 1.934388}, {1.954172, 1.944868}, {1.945820, 1.936350}};
+	static const double printed[4][2] = {{1.943883, 1.934353}, {1.943954, 1.934388},
+		{1.954172, 1.944868}, {1.945820, 1.936350}};
 
 	maker_begin(&m);
 	m.resolution = 1e-6f;
@@ -423,7 +431,8 @@ START_TEST(reads_bloom_s_four_resumes)
 }
 END_TEST
 
-/* Repeats and low stretches --------------------------------------------------------------------- */
+/* Repeats and low stretches ---------------------------------------------------------------------
+ */
 
 START_TEST(finds_the_same_batches_at_a_lag)
 {
@@ -466,7 +475,8 @@ static struct resume_low look_low(int low, double depth, uint64_t run, double un
 	m.resolution = 1e-4f;
 	file("1.log");
 	for (int i = 1; i <= 1000; i++)
-		maker_point(&m, CURVE_LOSS, i, clean_loss(i) + NOISE * noise_of_batch(run, (uint64_t)i));
+		maker_point(&m, CURVE_LOSS, i,
+			clean_loss(i) + NOISE * noise_of_batch(run, (uint64_t)i));
 	file("2.log");
 	for (int i = 1001; i <= 2000; i++)
 		maker_point(&m, CURVE_LOSS, i,
