@@ -46,4 +46,10 @@ uint64_t fuzz_digest(struct val v);
  */
 void fuzz_document(struct slice bytes);
 
+/*
+ * Read the bytes as a loss log called `name` twice: the tables agree with each other, and both
+ * times the same came out. Lines and memory are few, so that limits are met.
+ */
+void fuzz_curve(const char *name, const void *bytes, size_t n);
+
 #endif
