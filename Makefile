@@ -310,7 +310,7 @@ $(BENCHES): $B/bench/%: bench/%.c $B/libreprise.a
 	$(Q)$(CC) $(ALL_CFLAGS) -Iinclude -Isrc $(ALL_LDFLAGS) -o $@ $< $B/libreprise.a $(LIBS)
 
 .PHONY: bench
-bench: $B/bench/pickle $B/bench/rng $B/bench/ledger $B/reprise $B/reprise-h5 ## measure speeds as ratios to what one would run instead (PYTHON=… with torch)
+bench: $B/bench/pickle $B/bench/rng $B/bench/ledger $B/bench/console $B/reprise $B/reprise-h5 ## measure speeds as ratios to what one would run instead (PYTHON=… with torch)
 	$(Q)bench/run.sh $B $(BENCH)
 
 .PHONY: documents
