@@ -208,7 +208,7 @@ static const char *attempt_words(struct report *r, const struct ledger *l, uint3
 }
 
 static const char *const outcome_words[SEAM_OUTCOMES] = {
-	[SEAM_SOUND] = "nothing speaks against the resume",
+	[SEAM_SOUND] = "no replay or skip seen",
 	[SEAM_EXACT] = "exact",
 	[SEAM_REARRANGED] = "exact, ranks rearranged",
 	[SEAM_BY_SAMPLES] = "exact by samples, the batch differs",
@@ -745,6 +745,13 @@ static void take_evidence(struct report *r, const struct sum *s, struct verdict_
 	if (s->seams == 0)
 		v->consistent = report_text(r, "%s in %s, no resume",
 			count_words(r, s->samples, "sample"), count_words(r, s->runs, "run"));
+	else if (s->exact == 0)
+		v->consistent = report_text(r,
+			"nothing speaks against %s, and nothing proves %s exact",
+			s->seams == 1
+				? "the resume"
+				: report_text(r, "the %s", count_words(r, s->seams, "resume")),
+			s->seams == 1 ? "it" : "any of them");
 	else
 		v->consistent =
 			report_text(r, "%s of %s proven exact, nothing speaks against the others",

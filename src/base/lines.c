@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE /* memrchr() */
 #include "base/lines.h"
 
 #include <stdlib.h>
@@ -57,7 +58,8 @@ static int read_block(struct lines *l, size_t *got, struct error *e)
 
 static enum line_state take(struct lines *l, size_t end, size_t next, enum line_state state)
 {
-	l->number += 1 + l->further;
+	l->number += (l->within ? 0 : 1) + l->further;
+	l->within = state == LINE_PIECE;
 	l->further = 0;
 	l->joinable = state == LINE_WHOLE;
 	l->offset = l->at + l->begin;
@@ -74,7 +76,8 @@ static enum line_state pass_over(struct lines *l, struct error *e)
 	uint64_t offset = l->at + l->begin;
 	size_t got;
 
-	l->number += 1 + l->further;
+	l->number += (l->within ? 0 : 1) + l->further;
+	l->within = false;
 	l->further = 0;
 	l->joinable = false;
 	for (;;) {
@@ -92,6 +95,14 @@ static enum line_state pass_over(struct lines *l, struct error *e)
 	return LINE_TOO_LONG;
 }
 
+/* Where a line that is too long to wait for its end can be cut, or NULL. */
+static char *cut_of(const struct lines *l)
+{
+	if (l->piece == 0 || l->end - l->begin <= l->piece)
+		return NULL;
+	return memrchr(l->buffer + l->begin, '\r', l->end - l->begin);
+}
+
 enum line_state lines_next(struct lines *l, struct error *e)
 {
 	size_t got;
@@ -107,6 +118,11 @@ enum line_state lines_next(struct lines *l, struct error *e)
 			return take(l, at, at + 1, LINE_WHOLE);
 		}
 		l->searched = l->end;
+		char *cut = cut_of(l);
+		if (cut) {
+			size_t at = (size_t)(cut - l->buffer);
+			return take(l, at, at + 1, LINE_PIECE);
+		}
 		if (l->end - l->begin > l->max)
 			return pass_over(l, e);
 		if (read_block(l, &got, e) < 0)

@@ -18,6 +18,7 @@
 
 enum line_state {
 	LINE_WHOLE,
+	LINE_PIECE,    /* of a line that is longer than asked for: more of it follows */
 	LINE_LAST,     /* without a line end: the file ends here, perhaps too early */
 	LINE_TOO_LONG, /* its text is not there */
 	LINE_NONE,     /* the file is at its end */
@@ -32,6 +33,9 @@ struct lines {
 	size_t searched;   /* up to here there is no line end */
 	uint64_t at;       /* where buffer[0] is in the file */
 	size_t max, block; /* longest line; bytes of one read */
+	/* Not 0: what is longer than this comes in pieces that end where a carriage return is. */
+	size_t piece;
+	bool within; /* a line that came in pieces */
 	/* The line at hand. */
 	uint64_t number;  /* from 1 */
 	uint64_t further; /* lines that were joined to it */

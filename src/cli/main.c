@@ -56,10 +56,15 @@
  *   doubts                        what is odd in a ledger as a record
  * curve/      loss logs as tables, whatever wrote them
  *   curve, read, readers.def      files and folders into one log; what all readers share
+ *   read_console, console.def     console logs of trainers; console_keys finds the lines that matter,
+ *                                 console_line takes them apart, console_marks: launches, saves, …
  *   naming, names.def, words.def, roles.def
  *                                 what the name of a series says
  *   rows, xs.def                  records of names and numbers into points
+ *   writers, writers.def          who wrote a file, from the names of its series
  *   read_jsonl                    JSON lines
+ *   read_tensorboard, tfrecord, crc32c, protobuf
+ *                                 event files
  * audit/      the rules: audit, case, rules.def, rule_integrity, rule_position, rule_rng, rule_training,
  *             rule_optimizer, rule_values, rule_replicas, rule_run; about sample logs: seams, rule_data,
  *             rule_data_epochs, rule_data_ranks, rule_data_attempts; mixture_table, mixture_stages, rule_mixture,

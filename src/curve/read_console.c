@@ -1,0 +1,1193 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Console logs of trainers: what a person saw. One table (console.def) says what lines look like; a
+ * file may hold several kinds, several launches and several processes' lines. Most lines are
+ * chatter, which costs one pass over their bytes (console_keys.c) and is never split or copied.
+ *
+ * Nothing of a line is kept but its numbers, so that memory depends on the points alone. A line of
+ * any length is read in pieces that end in a carriage return, as progress bars print them.
+ */
+#define _GNU_SOURCE /* memmem() */
+#include <math.h>
+#include <regex.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "base/text.h"
+#include "curve/console.h"
+
+#define PIECE ((size_t)1 << 20)     /* bytes of a line from which on it is read in pieces */
+#define PLAIN_MAX ((size_t)1 << 16) /* bytes of a line with escape sequences that are looked at */
+#define BELOW_MAX 16u               /* points that wait for their lines, of different ranks */
+#define BELOW_LINES 4096u           /* lines after which one waits no longer */
+#define PATTERN_MAX 16u             /* patterns of the user */
+#define PATTERN_TEXT 4096u          /* bytes of a line they are tried on */
+#define TRAINERS_MAX 4u             /* named in a file's writer */
+#define NAME_MAX_BYTES 128u         /* of a series whose name is put together here */
+#define KNOWN_SERIES 256u           /* that are found at once */
+#define KEPT_VALUES 32u             /* of a progress bar, to tell new ones from old ones */
+
+/* The table ------------------------------------------------------------------------------------ */
+
+enum shape_how { ON_LINE, X_IS_FIELD, BELOW, BAR, KERAS, TURN };
+
+enum shape_flag {
+	FROM_0 = 1,
+	SHORT = 2,
+	MEGATRON = 4,
+	HELD_OUT = 8,
+	EACH_RANK = 16,
+	FIRST = 32,
+	ONE_WORD = 64,
+	AT_LAST = 128,
+	DATA_BEFORE = 256,
+};
+
+#define CURVE_ANY 0xff /* the mean is the row's */
+
+struct field_row {
+	struct slice name;
+	uint8_t role, mean;
+	const char *other;
+};
+
+struct shape {
+	const char *trainer;
+	enum shape_how how;
+	struct slice key;
+	const char *head;
+	enum console_style style;
+	enum curve_unit unit;
+	enum curve_mean mean;
+	unsigned flags;
+	const struct field_row *fields; /* up to one without a name */
+};
+
+#define FIELD(name, role, mean, other) {{name, sizeof name - 1}, CURVE_##role, CURVE_##mean, other},
+#define SHAPE(trainer, how, key, head, style, unit, mean, flags, fields)                           \
+	{trainer, how, {key, sizeof key - 1}, head, CONSOLE_##style, CURVE_##unit, CURVE_##mean,   \
+		flags, (const struct field_row[]){fields{{NULL, 0}, 0, 0, NULL}}},
+
+static const struct shape shapes[] = {
+#include "curve/console.def"
+};
+
+#define SHAPES (sizeof shapes / sizeof *shapes)
+
+/* What the user asks for, whatever trainer wrote it: words before x, and its unit. */
+static const struct {
+	const char *word;
+	enum curve_unit unit;
+} x_words[] = {{"global_step", CURVE_STEPS}, {"global step", CURVE_STEPS}, {"step", CURVE_STEPS},
+	{"iteration", CURVE_STEPS}, {"iter", CURVE_STEPS}, {"update", CURVE_STEPS},
+	{"batch", CURVE_CALLS}, {"epoch", CURVE_EPOCHS}};
+
+_Static_assert(SHAPES <= 64, "a row of shapes is a bit of 64");
+
+/* The keys of marks and shapes, and what follows from a key. */
+struct shape_index {
+	struct console_keys keys;
+	struct slice texts[CONSOLE_KEYS_MAX];
+	uint64_t rows[CONSOLE_KEYS_MAX]; /* bits of the shapes that have the key */
+	size_t within[SHAPES];           /* where the key stands in the head, or SIZE_MAX */
+};
+
+/* State ---------------------------------------------------------------------------------------- */
+
+/* A point whose fields are on the lines that follow. */
+struct below {
+	int32_t rank;
+	const struct shape *shape;
+	double x, wall;
+	enum curve_unit unit;
+	uint64_t until; /* the last line that may belong to it */
+};
+
+/* A series by what it was asked for with: a row of a table asks for the same ones again and again.
+ */
+struct known_series {
+	uint64_t hash;
+	uint32_t series;
+};
+
+struct pattern {
+	const struct curve_pattern *said;
+	regex_t compiled;
+	bool with_x, by_word;
+	double calls;
+};
+
+struct console {
+	struct curve_reading *r;
+	struct lines lines;
+	struct shape_index index;
+	struct console_marks marks;
+	struct known_series known[KNOWN_SERIES];
+	char *plain;
+	struct below below[BELOW_MAX];
+	size_t below_count;
+	/* Megatron: what the loss is called, and where the row before was. */
+	char loss_name[NAME_MAX_BYTES];
+	size_t loss_name_n;
+	double before;
+	uint64_t marks_seen;
+	/* Progress bars. */
+	double epoch; /* Keras: the one at hand; NAN: not known */
+	double version;
+	uint64_t kept_names[KEPT_VALUES];
+	double kept_values[KEPT_VALUES], kept_x[KEPT_VALUES];
+	/* What else was asked for. */
+	struct pattern patterns[PATTERN_MAX];
+	size_t pattern_count;
+	unsigned asked; /* roles, by bits, that patterns give */
+	bool anything;  /* lines of no known trainer are taken, as long as no other was seen */
+	const char *trainers[TRAINERS_MAX];
+	size_t trainer_count;
+	const char *note;
+};
+
+static uint64_t points_of(const struct curve_reading *r)
+{
+	return r->log->files.items[r->file].points;
+}
+
+static void index_init(struct shape_index *x)
+{
+	size_t n = console_mark_count;
+
+	memset(x, 0, sizeof *x);
+	memcpy(x->texts, console_mark_keys, n * sizeof *x->texts);
+	for (size_t i = 0; i < SHAPES; i++) {
+		size_t at = console_mark_count;
+		while (at < n && !slice_eq(x->texts[at], shapes[i].key))
+			at++;
+		if (at == n)
+			x->texts[n++] = shapes[i].key;
+		x->rows[at] |= (uint64_t)1 << i;
+		if (shapes[i].head)
+			x->within[i] = slice_find(slice_of(shapes[i].head), shapes[i].key);
+	}
+	console_keys_init(&x->keys, x->texts, n);
+}
+
+/* Points --------------------------------------------------------------------------------------- */
+
+static const struct field_row *field_of(const struct shape *s, struct slice name)
+{
+	for (const struct field_row *f = s->fields; f->name.p; f++)
+		if (slice_eq(f->name, name))
+			return f;
+	return NULL;
+}
+
+static bool is_asked(const struct console *c, enum curve_role role, struct slice name)
+{
+	if (!c->asked)
+		return false;
+	if (role == CURVE_OTHER)
+		role = curve_meaning_of(name).role;
+	return role != CURVE_OTHER && c->asked >> role & 1;
+}
+
+/*
+ * One unit in the last place where a program prints so many significant digits and leaves zeros at
+ * the end out.
+ */
+static float unit_of_digits(double value, int digits)
+{
+	if (value == 0 || !isfinite(value))
+		return 0;
+	return (float)pow(10, floor(log10(fabs(value))) - digits + 1);
+}
+
+/* Where a value stands, and what is known of its line. */
+struct place {
+	const struct shape *shape;
+	double x;
+	enum curve_unit unit;
+	int32_t rank;
+	struct slice held_out; /* what the line calls its data: "validation", "validation-1" */
+	enum curve_role role;  /* of what was added last */
+};
+
+static void meet_trainer(struct console *c, const char *trainer)
+{
+	c->anything = false;
+	for (size_t i = 0; i < c->trainer_count; i++)
+		if (strcmp(c->trainers[i], trainer) == 0)
+			return;
+	if (c->trainer_count < TRAINERS_MAX)
+		c->trainers[c->trainer_count++] = trainer;
+}
+
+/* curve_series_of(), which costs as much as all else of a field together, once for each series. */
+static int find_series(struct console *c, const struct place *at, struct slice name,
+	enum curve_role role, enum curve_mean mean, uint32_t *series, struct error *e)
+{
+	uint64_t asked = (uint64_t)at->unit << 48 | (uint64_t)mean << 40 | (uint64_t)role << 32 |
+			 (uint32_t)at->rank;
+	uint64_t hash = XXH3_64bits_withSeed(name.p, name.n, asked);
+	struct known_series *k = &c->known[hash % KNOWN_SERIES];
+
+	*series = k->series;
+	if (k->hash == hash)
+		return RP_OK;
+	if (curve_series_of(c->r, name, role, at->unit, mean, at->rank, series, e) < 0)
+		return e->status;
+	*k = (struct known_series){hash, *series};
+	return RP_OK;
+}
+
+static int add_number(struct console *c, struct place *at, struct slice name, enum curve_role role,
+	enum curve_mean mean, double value, float resolution, struct error *e)
+{
+	struct curve_reading *r = c->r;
+	uint32_t series;
+	double x = at->x;
+
+	at->role = CURVE_OTHER;
+	if (is_asked(c, role, name))
+		return RP_OK;
+	if (find_series(c, at, name, role, mean, &series, e) < 0)
+		return e->status;
+	if (series != CURVE_NONE)
+		at->role = r->log->series.items[series].role;
+	if (at->shape->flags & FROM_0 && at->role != CURVE_VALID_LOSS)
+		x += 1;
+	if (at->role != CURVE_OTHER) {
+		c->marks.last_x = x;
+		c->marks.unit = at->unit;
+	}
+	int status = curve_add(r, series, x, value, resolution, e);
+	c->marks.points = points_of(r);
+	return status;
+}
+
+/* The name of a series of data that is not trained on: with the data's name behind it. */
+static struct slice held_out_name(const struct place *at, struct slice name, char *out)
+{
+	struct slice data = at->held_out.n > 0 ? at->held_out : SLICE("validation");
+
+	if (name.n + data.n + 1 > NAME_MAX_BYTES)
+		return name;
+	memcpy(out, name.p, name.n);
+	out[name.n] = ' ';
+	memcpy(out + name.n + 1, data.p, data.n);
+	return (struct slice){out, name.n + 1 + data.n};
+}
+
+static float resolution_of(
+	const struct shape *s, const struct console_field *f, double value, float printed)
+{
+	if (s->flags & SHORT)
+		return unit_of_digits(value, 3);
+	if (s->style != CONSOLE_DICT)
+		return printed;
+	/* Dictionaries: Python leaves zeros at the end out. A loss is rounded to four decimals, or,
+	 * as a text, to four digits; fairseq rounds it to three decimals. */
+	if (strcmp(s->trainer, "Transformers") != 0)
+		return printed > 1e-3f && value < 1000 ? 1e-3f : printed;
+	if (f->quoted)
+		return unit_of_digits(value, 4);
+	return printed > 1e-4f && printed < 1 ? 1e-4f : printed;
+}
+
+static int add_field(
+	struct console *c, struct place *at, const struct console_field *f, struct error *e)
+{
+	const struct shape *s = at->shape;
+	const struct field_row *row = field_of(s, f->name);
+	enum curve_role role = row ? (enum curve_role)row->role : CURVE_OTHER;
+	enum curve_mean mean = row && row->mean != CURVE_ANY ? (enum curve_mean)row->mean : s->mean;
+	struct slice name = row && row->other[0] ? slice_of(row->other) : f->name;
+	char text[NAME_MAX_BYTES];
+	double value;
+	float resolution;
+
+	at->role = CURVE_OTHER;
+	if (!curve_number(f->value, s->flags & SHORT, &value, &resolution))
+		return RP_OK;
+	/* Ranks of a pipeline that do not know the loss print -1. */
+	if (s->flags & EACH_RANK && value == -1 && role != CURVE_OTHER)
+		return RP_OK;
+	if (s->flags & HELD_OUT) {
+		if (!row)
+			return RP_OK;
+		name = held_out_name(at, name, text);
+	}
+	resolution = resolution_of(s, f, value, resolution);
+	return add_number(c, at, name, role, mean, value, resolution, e);
+}
+
+/* Megatron ------------------------------------------------------------------------------------- */
+
+/* What a row of Megatron's says beside its points. */
+struct megatron_row {
+	bool has_loss;
+	double skipped; /* NAN: not said */
+};
+
+static void notice_megatron(struct console *c, const struct place *at,
+	const struct console_field *f, struct megatron_row *m)
+{
+	float resolution;
+
+	if (at->role == CURVE_LOSS) {
+		m->has_loss = true;
+		c->loss_name_n = f->name.n <= NAME_MAX_BYTES ? f->name.n : 0;
+		memcpy(c->loss_name, f->name.p, c->loss_name_n);
+	} else if (at->role == CURVE_SKIP_COUNT &&
+		   !curve_number(f->value, false, &m->skipped, &resolution)) {
+		m->skipped = NAN;
+	}
+}
+
+/*
+ * The loss is a mean over the iterations that were not skipped, and printed only where it is above
+ * 0. A row without it, of which some iteration was not skipped, thus had no number: that is said
+ * where an earlier row of the file had the field, so that it is known to be printed at all.
+ */
+static int end_megatron(
+	struct console *c, struct place *at, const struct megatron_row *m, struct error *e)
+{
+	double covered = at->x - c->before;
+	bool all_skipped = m->skipped > 0 && !(covered > m->skipped);
+
+	c->before = at->x;
+	if (m->skipped > 0 && curve_mark(c->r, CURVE_SKIPPED, CURVE_STEPS, at->x, m->skipped,
+				      (struct slice){"", 0}, e) < 0)
+		return e->status;
+	if (m->has_loss || isnan(m->skipped) || all_skipped || c->loss_name_n == 0)
+		return RP_OK;
+	c->note = "a missing loss of iterations that were not skipped is taken for NaN";
+	return add_number(c, at, (struct slice){c->loss_name, c->loss_name_n}, CURVE_LOSS,
+		at->shape->mean, NAN, 0, e);
+}
+
+/* Rows ----------------------------------------------------------------------------------------- */
+
+static bool is_word_byte(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+	       c == '_' || c == '-';
+}
+
+/* What was recognised in a line. */
+struct match {
+	const struct shape *shape;
+	struct console_head head;
+	size_t key; /* where it stands */
+};
+
+/* Where the head of a row would begin, or SIZE_MAX. */
+static size_t head_begin(
+	const struct shape *s, const struct console_line *l, size_t key, size_t within)
+{
+	size_t at = l->begin;
+
+	if (s->flags & FIRST) {
+		while (at < l->text.n && l->text.p[at] == ' ')
+			at++;
+		return at;
+	}
+	if (within == SIZE_MAX || key < within)
+		return SIZE_MAX;
+	at = key - within;
+	return at > 0 && is_word_byte(l->text.p[at - 1]) && is_word_byte(l->text.p[at]) ? SIZE_MAX
+											: at;
+}
+
+static struct slice last_word(struct slice name)
+{
+	size_t at = name.n;
+
+	while (at > 0 && name.p[at - 1] != ' ' && name.p[at - 1] != '\t')
+		at--;
+	return (struct slice){name.p + at, name.n - at};
+}
+
+static bool next_field(
+	const struct shape *s, struct slice text, size_t *at, struct console_field *f)
+{
+	if (!console_next(text, s->style, at, f))
+		return false;
+	if (s->flags & ONE_WORD)
+		f->name = last_word(f->name);
+	return true;
+}
+
+/* Whether the line has a field called so that is a number. */
+static bool find_number(
+	const struct shape *s, struct slice text, size_t at, const char *name, double *value)
+{
+	struct console_field f;
+	float resolution;
+
+	while (next_field(s, text, &at, &f))
+		if (slice_is(f.name, name))
+			return curve_number(f.value, false, value, &resolution) && isfinite(*value);
+	return false;
+}
+
+/* A dictionary counts only where a loss is in it, or what ends a training. */
+static bool has_measure(const struct shape *s, struct slice text, size_t at)
+{
+	struct console_field f;
+
+	while (next_field(s, text, &at, &f)) {
+		enum curve_role role = curve_meaning_of(f.name).role;
+		if (role == CURVE_LOSS || role == CURVE_VALID_LOSS || role == CURVE_LR ||
+			field_of(s, f.name))
+			return true;
+	}
+	return false;
+}
+
+/* Where the fields of a row begin whose x is a field. */
+static size_t fields_begin(const struct shape *s, const struct console_line *l, size_t key)
+{
+	if (s->style != CONSOLE_DICT)
+		return l->begin;
+	/* The last brace that opens before the key. */
+	for (size_t i = key; i > l->begin; i--)
+		if (l->text.p[i - 1] == '{')
+			/* A JSON document a line is for another reader. */
+			return s->key.p[0] == '"' && i - 1 == l->begin ? SIZE_MAX : i - 1;
+	return SIZE_MAX;
+}
+
+static bool match_fields(
+	const struct shape *s, const struct console_line *l, size_t key, struct console_head *h)
+{
+	size_t begin = fields_begin(s, l, key);
+
+	*h = (struct console_head){NAN, NAN, NAN, begin};
+	return begin != SIZE_MAX && find_number(s, l->text, begin, s->head, &h->x) &&
+	       has_measure(s, l->text, begin);
+}
+
+/*
+ * A progress bar of tqdm: "Epoch 3:  42%|███   | 210/500 [00:10<00:14, 20.5it/s, loss=0.3]". x is
+ * the epoch with the part of it that is done.
+ */
+static bool match_bar(const struct console_line *l, size_t key, struct console_head *h)
+{
+	struct slice text = l->text, label = {text.p, key};
+	size_t epoch = slice_find(label, SLICE("Epoch "));
+	size_t done = slice_find(label, SLICE("%|"));
+	double n, total;
+
+	*h = (struct console_head){NAN, NAN, NAN, key};
+	if (epoch == SIZE_MAX || done == SIZE_MAX || epoch > done)
+		return false;
+	size_t bar = key;
+	while (bar > done && text.p[bar - 1] != '|')
+		bar--;
+	struct console_head counts;
+	if (console_match(text, epoch, "Epoch %e", &counts) == SIZE_MAX)
+		return false;
+	h->epoch = counts.epoch;
+	if (console_match(text, bar, " %x/%n ", &counts) == SIZE_MAX || !(counts.total > 0))
+		return false;
+	n = counts.x;
+	total = counts.total;
+	h->x = h->epoch + n / total;
+	h->fields = key + 6;
+	return n <= total;
+}
+
+/* "  210/469 ━━━━ 1s 2ms/step - accuracy: 0.1 - loss: 2.3" below "Epoch 3/10". */
+static bool match_keras(
+	const struct console *c, const struct console_line *l, struct console_head *h)
+{
+	struct console_head counts;
+
+	if (console_match(l->text, l->begin, " %x/%n ", &counts) == SIZE_MAX || !(counts.total > 0))
+		return false;
+	*h = (struct console_head){NAN, NAN, counts.total, counts.fields};
+	/* Without its epoch's line it tells nothing. */
+	if (c && !isnan(c->epoch))
+		h->x = c->epoch - 1 + counts.x / counts.total;
+	return counts.x <= counts.total;
+}
+
+static bool match_shape(const struct shape_index *x, const struct console *c, const struct shape *s,
+	const struct console_line *l, size_t key, struct match *m)
+{
+	size_t at;
+
+	m->shape = s;
+	m->key = key;
+	switch (s->how) {
+	case ON_LINE:
+	case BELOW:
+		at = head_begin(s, l, key, x->within[s - shapes]);
+		return at != SIZE_MAX && console_match(l->text, at, s->head, &m->head) != SIZE_MAX;
+	case X_IS_FIELD:
+		return match_fields(s, l, key, &m->head);
+	case BAR:
+		return match_bar(l, key, &m->head);
+	case KERAS:
+		return match_keras(c, l, &m->head);
+	case TURN:
+		return console_match(l->text, l->begin, s->head, &m->head) == l->text.n;
+	}
+	return false;
+}
+
+/* The first row of the table that fits the line. */
+static bool match_line(const struct shape_index *x, const struct console *c,
+	const struct console_line *l, const struct console_hit *hits, size_t n, struct match *m)
+{
+	uint64_t rows = 0;
+
+	for (size_t k = 0; k < n; k++)
+		rows |= x->rows[hits[k].key];
+	for (; rows; rows &= rows - 1) {
+		size_t i = (size_t)__builtin_ctzll(rows);
+		for (size_t k = 0; k < n; k++)
+			if (x->rows[hits[k].key] >> i & 1 &&
+				match_shape(x, c, &shapes[i], l, hits[k].at, m))
+				return true;
+	}
+	return false;
+}
+
+/* What stands before "loss at iteration": the name of the data. */
+static struct slice held_out_of(const struct console_line *l, const struct match *m)
+{
+	struct slice before = slice_trim((struct slice){l->text.p + l->begin, m->key - l->begin});
+	struct slice word = last_word(before);
+
+	return word.n == 0 || slice_is(word, "valid") || word.n > 64 ? SLICE("validation") : word;
+}
+
+/* The fields of a line whose x is known. */
+static int take_fields(
+	struct console *c, struct place *at, struct slice text, size_t from, struct error *e)
+{
+	const struct shape *s = at->shape;
+	struct megatron_row m = {false, NAN};
+	struct console_field f;
+
+	while (next_field(s, text, &from, &f)) {
+		if (s->how == X_IS_FIELD && slice_is(f.name, s->head))
+			continue;
+		if (add_field(c, at, &f, e) < 0)
+			return e->status;
+		if (s->flags & MEGATRON)
+			notice_megatron(c, at, &f, &m);
+	}
+	return s->flags & MEGATRON ? end_megatron(c, at, &m, e) : RP_OK;
+}
+
+/* Points of several lines ---------------------------------------------------------------------- */
+
+static int open_below(struct console *c, const struct console_line *l, const struct match *m)
+{
+	struct below *b = NULL;
+
+	for (size_t i = 0; i < c->below_count; i++)
+		if (c->below[i].rank == l->rank)
+			b = &c->below[i];
+	if (!b)
+		b = &c->below[c->below_count < BELOW_MAX ? c->below_count++ : BELOW_MAX - 1];
+	*b = (struct below){.rank = l->rank,
+		.shape = m->shape,
+		.x = m->head.x,
+		.unit = m->shape->unit,
+		.wall = c->r->wall,
+		.until = c->lines.number + BELOW_LINES};
+	if (m->shape->flags & AT_LAST) {
+		b->x = c->marks.last_x;
+		b->unit = c->marks.unit;
+	} else if (!isnan(m->head.epoch) && m->head.total > 0) {
+		b->x = m->head.epoch - 1 + m->head.x / m->head.total;
+	}
+	return RP_OK;
+}
+
+static void close_below(struct console *c, size_t i)
+{
+	c->below[i] = c->below[--c->below_count];
+}
+
+/* Whether the line belongs to a point that waits for it. */
+static bool take_below(
+	struct console *c, const struct console_line *l, int *status, struct error *e)
+{
+	struct slice text = {l->text.p + l->begin, l->text.n - l->begin};
+	bool indented = text.n > 1 && (text.p[0] == '\t' || (text.p[0] == ' ' && text.p[1] == ' '));
+	struct console_field f;
+
+	for (size_t i = 0; i < c->below_count; i++) {
+		struct below *b = &c->below[i];
+		if (b->rank != l->rank)
+			continue;
+		size_t at = 0;
+		if (!indented || c->lines.number > b->until || isnan(b->x) ||
+			!console_next(text, b->shape->style, &at, &f)) {
+			close_below(c, i);
+			return false;
+		}
+		struct place place = {.shape = b->shape, .x = b->x, .unit = b->unit, .rank = -1};
+		if (slice_starts(f.name, SLICE("Train ")))
+			f.name = (struct slice){f.name.p + 6, f.name.n - 6};
+		else if (slice_starts(f.name, SLICE("Eval ")))
+			f.name = (struct slice){f.name.p + 5, f.name.n - 5};
+		c->r->wall = b->wall;
+		*status = add_field(c, &place, &f, e);
+		return true;
+	}
+	return false;
+}
+
+/* Progress bars -------------------------------------------------------------------------------- */
+
+/*
+ * Whether a bar's value is new: a bar shows what it knows again and again. A mean of an epoch and
+ * what is evaluated are new where they change, all else at a new place.
+ */
+static bool is_new(struct console *c, struct slice name, double x, double value, bool by_value)
+{
+	uint64_t hash = 14695981039346656037u;
+
+	for (size_t i = 0; i < name.n; i++)
+		hash = (hash ^ (unsigned char)name.p[i]) * 1099511628211u;
+	size_t slot = hash % KEPT_VALUES;
+	bool same = c->kept_names[slot] == hash &&
+		    (by_value ? c->kept_values[slot] == value : c->kept_x[slot] == x);
+	c->kept_names[slot] = hash;
+	c->kept_values[slot] = value;
+	c->kept_x[slot] = x;
+	return !same;
+}
+
+static int take_version(struct console *c, double version, struct error *e)
+{
+	bool first = isnan(c->version), same = c->version == version;
+
+	c->version = version;
+	if (first || same)
+		return RP_OK;
+	return curve_mark(c->r, CURVE_LAUNCH, CURVE_STEPS, NAN, NAN, (struct slice){"", 0}, e);
+}
+
+static int take_bar(struct console *c, struct place *at, const struct console_line *l,
+	const struct match *m, struct error *e)
+{
+	struct slice text = {l->text.p, l->text.n};
+	struct console_field f;
+	size_t from = m->head.fields;
+	double value;
+	float resolution;
+	bool version = false;
+
+	/* Old versions show their own running mean before v_num; it is no mean of steps. */
+	size_t v_num = slice_find((struct slice){text.p + from, text.n - from}, SLICE("v_num="));
+	while (next_field(m->shape, text, &from, &f)) {
+		if (!curve_number(f.value, false, &value, &resolution))
+			continue;
+		if (slice_is(f.name, "v_num")) {
+			version = true;
+			if (take_version(c, value, e) < 0)
+				return e->status;
+			continue;
+		}
+		if (!version && v_num != SIZE_MAX && slice_is(f.name, "loss"))
+			continue;
+		struct curve_meaning says = curve_meaning_of(f.name);
+		bool by_value = says.role == CURVE_VALID_LOSS ||
+				(says.says_mean && says.mean == CURVE_OF_EPOCH);
+		if (is_new(c, f.name, at->x, value, by_value) && add_field(c, at, &f, e) < 0)
+			return e->status;
+	}
+	return RP_OK;
+}
+
+static int take_keras(struct console *c, struct place *at, const struct console_line *l,
+	const struct match *m, struct error *e)
+{
+	struct console_field f;
+	size_t from = m->head.fields;
+
+	if (isnan(at->x))
+		return RP_OK;
+	while (next_field(m->shape, l->text, &from, &f))
+		if (is_new(c, f.name, at->x, 0, false) && add_field(c, at, &f, e) < 0)
+			return e->status;
+	return RP_OK;
+}
+
+/* "Epoch 3/10", alone on its line, which other programs print as well. */
+static int take_turn(struct console *c, double epoch, struct error *e)
+{
+	c->epoch = epoch;
+	return curve_mark(
+		c->r, CURVE_EPOCH, CURVE_EPOCHS, epoch - 1, epoch, (struct slice){"", 0}, e);
+}
+
+/* Lines ---------------------------------------------------------------------------------------- */
+
+static int take_match(
+	struct console *c, const struct console_line *l, const struct match *m, struct error *e)
+{
+	const struct shape *s = m->shape;
+	struct place at = {.shape = s,
+		.x = m->head.x,
+		.unit = s->unit,
+		.rank = s->flags & EACH_RANK ? l->rank : -1};
+
+	size_t fields = s->style == CONSOLE_DICT ? m->head.fields : m->key;
+	c->r->wall = console_clock((struct slice){l->text.p, fields});
+	if (s->how == TURN)
+		return take_turn(c, m->head.x, e);
+	meet_trainer(c, s->trainer);
+	switch (s->how) {
+	case BELOW:
+		return open_below(c, l, m);
+	case BAR:
+		return take_bar(c, &at, l, m, e);
+	case KERAS:
+		return take_keras(c, &at, l, m, e);
+	case ON_LINE:
+	case X_IS_FIELD:
+	case TURN:
+		break;
+	}
+	if (s->flags & DATA_BEFORE)
+		at.held_out = held_out_of(l, m);
+	return take_fields(c, &at, l->text, m->head.fields, e);
+}
+
+static int take_marks(struct console *c, const struct console_line *l,
+	const struct console_hit *hits, size_t n, struct error *e)
+{
+	size_t marks = c->r->log->marks.count;
+
+	for (size_t i = 0; i < n; i++)
+		if (hits[i].key < console_mark_count &&
+			console_mark(&c->marks, hits[i].key, l, hits[i].at, e) < 0)
+			return e->status;
+	for (; marks < c->r->log->marks.count; marks++) {
+		const struct curve_mark *k = &c->r->log->marks.items[marks];
+		if (k->kind == CURVE_LAUNCH)
+			c->before = c->epoch = NAN;
+		else if (k->kind == CURVE_LOADED)
+			c->before = k->x;
+	}
+	return RP_OK;
+}
+
+/* Lines of nobody ------------------------------------------------------------------------------ */
+
+/* A word's place in the text, whatever its capitals, not as a part of another word. */
+static size_t find_word(struct slice text, const char *word)
+{
+	size_t n = strlen(word);
+
+	for (size_t i = 0; i + n <= text.n; i++) {
+		size_t k = 0;
+		while (k < n && (text.p[i + k] | 0x20) == (word[k] | 0x20))
+			k++;
+		if (k == n && (i == 0 || !is_word_byte(text.p[i - 1])) &&
+			(i + n == text.n || !is_word_byte(text.p[i + n])))
+			return i + n;
+	}
+	return SIZE_MAX;
+}
+
+/* "word 12", "word: 12", "word=12", "word [12/100]", "word #12": the number, and the one behind
+ * '/'. */
+static bool number_behind(struct slice text, const char *word, double *value, double *total)
+{
+	struct console_head h;
+	size_t at = find_word(text, word);
+
+	*total = NAN;
+	if (at == SIZE_MAX)
+		return false;
+	while (at < text.n && memchr(" \t:=[(#'\"", text.p[at], 9))
+		at++;
+	if (console_match(text, at, "%x", &h) == SIZE_MAX)
+		return false;
+	*value = h.x;
+	if (console_match(text, at, "%x/%n", &h) != SIZE_MAX ||
+		console_match(text, at, "%x / %n", &h) != SIZE_MAX)
+		*total = h.total;
+	return true;
+}
+
+/* x of a line of no known trainer: a step, or an epoch with the part of it that is done. */
+static bool x_of_anything(struct slice text, double *x, enum curve_unit *unit)
+{
+	double epoch, epochs, total;
+	bool has_epoch = number_behind(text, "epoch", &epoch, &epochs);
+
+	for (size_t i = 0; i < sizeof x_words / sizeof *x_words; i++) {
+		if (!number_behind(text, x_words[i].word, x, &total))
+			continue;
+		*unit = x_words[i].unit;
+		/* What counts to a number of steps within an epoch is a part of it. */
+		if (has_epoch && *unit != CURVE_EPOCHS && i > 1 && total > 0 && *x <= total) {
+			*x = epoch - 1 + *x / total;
+			*unit = CURVE_EPOCHS;
+		}
+		return true;
+	}
+	return false;
+}
+
+/* A name and a number, with a sign or only space between them. */
+static bool next_anything(struct slice text, size_t *at, struct console_field *f)
+{
+	size_t i = *at, end, digit;
+
+	for (;; i = end) {
+		while (i < text.n && !is_word_byte(text.p[i]))
+			i++;
+		for (end = i; end < text.n && (is_word_byte(text.p[end]) || text.p[end] == '/' ||
+						      text.p[end] == '.');
+			end++)
+			;
+		if (i >= text.n)
+			break;
+		for (digit = end; digit < text.n && memchr(" \t:='\"", text.p[digit], 6); digit++)
+			;
+		if (digit == end || digit >= text.n || (text.p[i] >= '0' && text.p[i] <= '9') ||
+			!memchr("0123456789-.ni", text.p[digit], 14))
+			continue;
+		f->name = (struct slice){text.p + i, end - i};
+		for (end = digit; end < text.n && !memchr(" \t,;|)]}'\"", text.p[end], 10); end++)
+			;
+		f->value = (struct slice){text.p + digit, end - digit};
+		*at = end;
+		return true;
+	}
+	*at = text.n;
+	return false;
+}
+
+static const struct field_row no_fields = {{NULL, 0}, 0, 0, NULL};
+
+static const struct shape any = {
+	.trainer = "", .mean = CURVE_OF_UNKNOWN, .flags = EACH_RANK, .fields = &no_fields};
+
+/*
+ * A line that no row fits, of a file that the user named: a word for x and a loss are wanted. What
+ * the words mean is a guess, so nothing is taken of files of known trainers.
+ */
+static int take_anything(struct console *c, const struct console_line *l, struct error *e)
+{
+	struct slice text = {l->text.p + l->begin, l->text.n - l->begin};
+	struct place at = {.shape = &any, .rank = l->rank};
+	struct console_field f;
+	size_t from = 0;
+	bool loss = false;
+
+	if (!x_of_anything(text, &at.x, &at.unit))
+		return RP_OK;
+	while (!loss && next_anything(text, &from, &f)) {
+		enum curve_role role = curve_meaning_of(f.name).role;
+		loss = role == CURVE_LOSS || role == CURVE_VALID_LOSS;
+	}
+	if (!loss)
+		return RP_OK;
+	c->r->wall = console_clock(l->text);
+	c->note = "no known trainer: what is x and what is a loss was guessed from words";
+	for (from = 0; next_anything(text, &from, &f);)
+		if (curve_meaning_of(f.name).role != CURVE_OTHER &&
+			curve_meaning_of(f.name).role != CURVE_EPOCH_COUNT &&
+			add_field(c, &at, &f, e) < 0)
+			return e->status;
+	return RP_OK;
+}
+
+/* Patterns of the user ------------------------------------------------------------------------- */
+
+/* A pattern without a group is a name for other readers. */
+static void compile_patterns(struct console *c)
+{
+	const struct curve_options *o = c->r->options;
+	char why[128];
+
+	for (size_t i = 0; i < o->pattern_count && c->pattern_count < PATTERN_MAX; i++) {
+		struct pattern *p = &c->patterns[c->pattern_count];
+		if (!strchr(o->patterns[i].pattern, '('))
+			continue;
+		int failed = regcomp(&p->compiled, o->patterns[i].pattern, REG_EXTENDED);
+		if (failed) {
+			regerror(failed, &p->compiled, why, sizeof why);
+			curve_lost(
+				c->r, "the pattern of the series %s: %s", o->patterns[i].name, why);
+			continue;
+		}
+		p->said = &o->patterns[i];
+		p->with_x = p->compiled.re_nsub > 1;
+		p->calls = 0;
+		enum curve_role role = curve_role_named(slice_of(p->said->name));
+		if (role != CURVE_OTHER)
+			c->asked |= 1u << role;
+		c->pattern_count++;
+	}
+}
+
+static struct slice group_of(const char *text, const regmatch_t *m)
+{
+	return m->rm_so < 0 ? (struct slice){"", 0}
+			    : (struct slice){text + m->rm_so, (size_t)(m->rm_eo - m->rm_so)};
+}
+
+/*
+ * Where the value of a pattern stands: what its first group of two says, else what a word before a
+ * number says, else the number of the match. One way for all matches of a pattern.
+ */
+static bool x_of_pattern(
+	struct pattern *p, struct slice text, struct slice group, enum curve_unit *unit, double *x)
+{
+	float resolution;
+
+	*unit = CURVE_STEPS;
+	if (p->with_x)
+		return curve_number(group, true, x, &resolution) && isfinite(*x);
+	bool found = x_of_anything(text, x, unit);
+	if (p->calls == 0)
+		p->by_word = found;
+	p->calls++;
+	if (p->by_word)
+		return found;
+	*unit = CURVE_CALLS;
+	*x = p->calls;
+	return true;
+}
+
+/* O(patterns * bytes) on at most PATTERN_TEXT bytes, as fast as regexec(3) is. */
+static int take_patterns(struct console *c, const struct console_line *l, struct error *e)
+{
+	char text[PATTERN_TEXT];
+	size_t n = l->text.n < sizeof text - 1 ? l->text.n : sizeof text - 1;
+	regmatch_t m[3];
+	double x, value;
+	float resolution;
+	enum curve_unit unit;
+	uint32_t series;
+
+	memcpy(text, l->text.p, n);
+	text[n] = '\0';
+	for (size_t i = 0; i < c->pattern_count; i++) {
+		struct pattern *p = &c->patterns[i];
+		if (regexec(&p->compiled, text, 3, m, 0) != 0 ||
+			!curve_number(
+				group_of(text, &m[p->with_x ? 2 : 1]), true, &value, &resolution) ||
+			!x_of_pattern(p, l->text, group_of(text, &m[1]), &unit, &x))
+			continue;
+		c->r->wall = console_clock(l->text);
+		struct slice name = slice_of(p->said->name);
+		if (curve_series_of(c->r, name, curve_role_named(name), unit, CURVE_OF_UNKNOWN,
+			    l->rank, &series, e) < 0 ||
+			curve_add(c->r, series, x, value, resolution, e) < 0)
+			return e->status;
+		c->marks.last_x = x;
+		c->marks.unit = unit;
+		c->marks.points = points_of(c->r);
+	}
+	return RP_OK;
+}
+
+/* Reading -------------------------------------------------------------------------------------- */
+
+/* A line without carriage returns. `hits`, n: the keys in it; SIZE_MAX: not looked for yet. */
+static int take_part(
+	struct console *c, struct slice text, struct console_hit *hits, size_t n, struct error *e)
+{
+	struct console_line l = {.text = text};
+	struct match m;
+	int status = RP_OK;
+
+	if (memchr(text.p, '\x1b', text.n) || memchr(text.p, '\b', text.n)) {
+		l.text.n = console_plain(
+			(struct slice){text.p, text.n < PLAIN_MAX ? text.n : PLAIN_MAX}, c->plain);
+		l.text.p = c->plain;
+		n = SIZE_MAX;
+	}
+	console_label(&l);
+	if (c->pattern_count > 0 && take_patterns(c, &l, e) < 0)
+		return e->status;
+	if (c->below_count > 0 && take_below(c, &l, &status, e))
+		return status;
+	if (n == SIZE_MAX)
+		n = console_keys_find(&c->index.keys, l.text, hits);
+	c->r->wall = NAN;
+	c->marks.line = l.text;
+	if (n > 0 && take_marks(c, &l, hits, n, e) < 0)
+		return e->status;
+	if (n > 0 && match_line(&c->index, c, &l, hits, n, &m))
+		return take_match(c, &l, &m, e);
+	return c->anything && slice_find(l.text, SLICE("oss")) != SIZE_MAX ? take_anything(c, &l, e)
+									   : RP_OK;
+}
+
+/* Chatter leaves here, after one pass over its bytes. */
+static int take_line(struct console *c, struct slice line, struct error *e)
+{
+	struct console_hit hits[CONSOLE_HITS_MAX];
+	size_t n = console_keys_find(&c->index.keys, line, hits);
+
+	if (n == 0 && c->below_count == 0 && c->pattern_count == 0 &&
+		!(c->anything && memmem(line.p, line.n, "oss", 3)))
+		return RP_OK;
+	while (line.n > 0 && line.p[line.n - 1] == '\r')
+		line.n--;
+	if (!memchr(line.p, '\r', line.n))
+		return take_part(c, line, hits, n, e);
+	while (line.n > 0) {
+		const char *end = memchr(line.p, '\r', line.n);
+		struct slice part = {line.p, end ? (size_t)(end - line.p) : line.n};
+		if (part.n > 0 && take_part(c, part, hits, SIZE_MAX, e) < 0)
+			return e->status;
+		size_t used = end ? part.n + 1 : part.n;
+		line = (struct slice){line.p + used, line.n - used};
+	}
+	return RP_OK;
+}
+
+static void say_writer(struct console *c)
+{
+	char text[256];
+	size_t n = 0;
+
+	text[0] = '\0';
+	for (size_t i = 0; i < c->trainer_count; i++)
+		n += (size_t)snprintf(
+			text + n, sizeof text - n, "%s%s", i > 0 ? ", " : "", c->trainers[i]);
+	curve_writer(c->r, text);
+	if (c->note)
+		curve_note(c->r, "%s", c->note);
+}
+
+static int read_lines(struct console *c, struct error *e)
+{
+	struct curve_reading *r = c->r;
+	struct error why = ERROR_INIT;
+	enum line_state state = LINE_NONE;
+	int status = RP_OK;
+
+	while (status == RP_OK && (state = lines_next(&c->lines, &why)) < LINE_NONE) {
+		r->at = c->lines.number;
+		r->log->files.items[r->file].lines = c->lines.number;
+		if (state == LINE_TOO_LONG)
+			curve_lost(r, "a line that is longer than %llu bytes (limit line-bytes)",
+				(unsigned long long)r->log->limits->line_bytes);
+		else
+			status = take_line(c, c->lines.text, e);
+	}
+	if (status == RP_OK && state == LINE_FAILED)
+		curve_lost(r, "the rest was not read: %s", why.text);
+	return status;
+}
+
+static int probe(const char *name, const char *head, size_t n);
+
+static int read_console(struct curve_reading *r, struct error *e)
+{
+	struct console *c = calloc(1, sizeof *c);
+
+	if (!c || !(c->plain = malloc(PLAIN_MAX))) {
+		free(c);
+		return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for reading a console log");
+	}
+	c->r = r;
+	c->before = c->epoch = c->version = NAN;
+	c->marks = (struct console_marks){
+		.r = r, .last_x = NAN, .mark_x = NAN, .mark_kind = -1, .overflow_of = -1};
+	c->anything = probe(r->name, r->head, r->head_n) < 2;
+	index_init(&c->index);
+	for (size_t i = 0; i < KNOWN_SERIES; i++)
+		c->known[i].series = CURVE_NONE;
+	compile_patterns(c);
+	lines_init(&c->lines, r->source, r->log->limits->line_bytes);
+	c->lines.piece = PIECE;
+	int status = read_lines(c, e);
+	if (status == RP_OK)
+		say_writer(c);
+	lines_release(&c->lines);
+	for (size_t i = 0; i < c->pattern_count; i++)
+		regfree(&c->patterns[i].compiled);
+	free(c->plain);
+	free(c);
+	return status;
+}
+
+/* Recognising ---------------------------------------------------------------------------------- */
+
+/* Whether a line of a file's beginning is one of a known trainer's. */
+static bool is_known(const struct shape_index *x, struct slice text, char *plain)
+{
+	struct console_hit hits[CONSOLE_HITS_MAX];
+	struct console_line l = {.text = text};
+	struct match m;
+
+	if (console_keys_find(&x->keys, text, hits) == 0)
+		return false;
+	l.text = (struct slice){plain, console_plain(text, plain)};
+	console_label(&l);
+	size_t n = console_keys_find(&x->keys, l.text, hits);
+	for (size_t i = 0; i < n; i++)
+		if (hits[i].key < console_mark_count && console_mark_is_banner(hits[i].key))
+			return true;
+	return match_line(x, NULL, &l, hits, n, &m) && m.shape->how != TURN;
+}
+
+/* Text, coded as programs print it, not UTF-16 and nothing compressed. */
+static bool is_text(struct slice head)
+{
+	if (head.n == 0 || (unsigned char)head.p[0] >= 0xfd)
+		return false;
+	for (size_t i = 0; i < head.n; i++)
+		if ((unsigned char)head.p[i] < ' ' && !memchr("\n\r\t\b\a\f\v\x1b", head.p[i], 8))
+			return false;
+	return true;
+}
+
+/* Programs and documents quote logs. */
+static bool is_document(const char *name)
+{
+	static const char *const ends[] = {".md", ".rst", ".py", ".sh", ".slurm", ".ipynb", ".html",
+		".c", ".h", ".cu", ".json", ".jsonl", ".yaml", ".yml", ".tex", ".csv", ".tsv"};
+
+	for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+		if (slice_ends(slice_of(name), slice_of(ends[i])))
+			return true;
+	return false;
+}
+
+static int probe(const char *name, const char *head, size_t n)
+{
+	struct slice text = {head, n < CURVE_HEAD ? n : CURVE_HEAD};
+	bool known = false;
+
+	if (!is_text(text))
+		return 0;
+	if (is_document(name))
+		return 1;
+	struct shape_index *x = malloc(sizeof *x);
+	char *plain = malloc(CURVE_HEAD);
+	if (x && plain) {
+		index_init(x);
+		while (!known && text.n > 0) {
+			size_t end = 0;
+			while (end < text.n && text.p[end] != '\n' && text.p[end] != '\r')
+				end++;
+			known = is_known(x, (struct slice){text.p, end}, plain);
+			end += end < text.n;
+			text = (struct slice){text.p + end, text.n - end};
+		}
+	}
+	free(x);
+	free(plain);
+	return known ? 2 : 1;
+}
+
+const struct curve_reader curve_reader_console = {
+	.name = "console", .probe = probe, .read = read_console};
