@@ -8,7 +8,7 @@ ifneq ($(filter deps,$(MAKECMDGOALS)),)
 REST := $(filter-out deps,$(MAKECMDGOALS))
 .PHONY: deps $(REST)
 deps: ## install the Debian packages that are needed (with demo: to build; with check: to test too)
-	@tools/deps $(if $(filter check%,$(REST)),check,build)
+	@tools/deps $(if $(filter check-lab,$(REST)),lab,$(if $(filter check%,$(REST)),check,build))
 $(REST): deps
 	@$(MAKE) --no-print-directory $@
 else
@@ -276,7 +276,7 @@ check-other-release: ## run the tests on the other Debian release, in a chroot (
 check-unit: $B/unit $B/reprise-h5 ## run the unit tests
 	$(Q)CK_DEFAULT_TIMEOUT=$${CK_DEFAULT_TIMEOUT:-60} $B/unit
 
-# Not part of check: it needs Python 3.11, a network the first time, and minutes.
+# Not part of check: it needs CPython 3.11, a network the first time, and minutes. LAB_VENV: a ready environment.
 LAB_VENV ?= build/lab/venv
 .PHONY: check-lab
 check-lab: $B/reprise $(RECORD_SO) ## train, kill, resume and audit with real frameworks
@@ -308,7 +308,7 @@ $(BENCHES): $B/bench/%: bench/%.c $B/libreprise.a
 	$(Q)$(CC) $(ALL_CFLAGS) -Iinclude -Isrc $(ALL_LDFLAGS) -o $@ $< $B/libreprise.a $(LIBS)
 
 .PHONY: bench
-bench: $B/bench/pickle $B/bench/rng $B/bench/ledger $B/reprise $B/reprise-h5 ## measure speeds as ratios to what one would run instead (PYTHON=… with torch)
+bench: $B/bench/pickle $B/bench/rng $B/bench/ledger $B/bench/console $B/reprise $B/reprise-h5 ## measure speeds as ratios to what one would run instead (PYTHON=… with torch)
 	$(Q)bench/run.sh $B $(BENCH)
 
 .PHONY: documents

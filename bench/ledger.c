@@ -15,7 +15,7 @@
 #include <time.h>
 
 #include "base/strbuf.h"
-#include "ledger/lines.h"
+#include "base/lines.h"
 #include "ledger/read.h"
 #include "ledger/sealed.h"
 #include "ledger/step_line.h"

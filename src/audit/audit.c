@@ -52,9 +52,9 @@ static bool has_elements(const struct rule *r, const struct audit_case *c)
 void audit_rule(
 	const struct rule *r, struct audit_case *c, struct findings *sink, struct coverage *cover)
 {
-	/* A command's subject is a checkpoint or a log; rules about the other say nothing. */
-	if (((r->needs & NEEDS_LEDGER) && !c->ledger) ||
-		(!(r->needs & NEEDS_LEDGER) && !c->current) ||
+	/* A command's subject is a checkpoint or logs; rules about the other say nothing. */
+	if (((r->needs & NEEDS_LEDGER) && !c->ledger) || ((r->needs & NEEDS_CURVE) && !c->curve) ||
+		(!(r->needs & (NEEDS_LEDGER | NEEDS_CURVE)) && !c->current) ||
 		((r->needs & NEEDS_ORIGINAL) && !c->original))
 		return;
 	if ((r->needs & NEEDS_PREVIOUS) && !c->previous)

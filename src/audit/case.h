@@ -18,6 +18,7 @@
 
 struct lineage;
 struct case_line;
+struct case_curve;
 
 struct audit_case {
 	struct state *current;
@@ -34,6 +35,7 @@ struct audit_case {
 	const struct lineage *lineage; /* of its training attempts; NULL without a log */
 	const struct case_line *lines; /* training, then validation where there is any */
 	size_t line_count;
+	const struct case_curve *curve; /* the loss curve, or NULL */
 	const struct limits *limits;
 	bool bytes_late;      /* the deadline came before all bytes of both were read */
 	bool search_late;     /* or before the random streams were related */
@@ -56,6 +58,7 @@ enum rule_needs {
 	NEEDS_BYTES = 2,
 	NEEDS_LEDGER = 4,    /* a sample log, and no checkpoint */
 	NEEDS_ORIGINAL = 16, /* silent where no original is named */
+	NEEDS_CURVE = 32,    /* loss logs, and no checkpoint */
 	NEEDS_ELEMENTS = 8,  /* beside BYTES: elements of tensors in files that are still there */
 };
 

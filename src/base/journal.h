@@ -40,10 +40,12 @@ enum journal_type {
 /*
  * STEP: i64 step, u64 first row (of the attempt and rank), u64 sum[2], u64 chain, i32 epoch,
  * u16 micro-batches, u16 columns, then the columns. A step of more rows than a block holds is
- * several blocks. The sum is that of the block's rows, the chain that of the call's rows up to the
- * block's end (base/identity.h).
+ * several blocks. Keys are there wherever rows are. The sum is that of the block\'s rows, the chain
+ * that of the call\'s rows up to the block\'s end (base/identity.h).
  */
 #define JOURNAL_STEP_BYTES 48u
+/* Rows of one block at the most: 30 B each stay far below the longest payload. */
+#define JOURNAL_ROWS_MAX (1u << 18)
 
 /* GAP: i64 first step, i64 last step, u64 rows, u32 calls, i32 errno. */
 #define JOURNAL_GAP_BYTES 32u

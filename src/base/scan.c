@@ -2,6 +2,7 @@
 #include "base/scan.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "base/text.h"
 
@@ -204,30 +205,45 @@ size_t scan_unescape(struct slice text, char *out)
 	return n;
 }
 
-/* The values of hexadecimal digits + 1, 0 for all else: logs of hashes are made of nothing else. */
-/* clang-format off */
-static const uint8_t hex_values[256] = {
-	['0'] = 1, ['1'] = 2, ['2'] = 3, ['3'] = 4, ['4'] = 5, ['5'] = 6, ['6'] = 7, ['7'] = 8,
-	['8'] = 9, ['9'] = 10,
-	['a'] = 11, ['b'] = 12, ['c'] = 13, ['d'] = 14, ['e'] = 15, ['f'] = 16,
-	['A'] = 11, ['B'] = 12, ['C'] = 13, ['D'] = 14, ['E'] = 15, ['F'] = 16,
-};
-/* clang-format on */
+#define EACH(byte) (0x0101010101010101u * (byte))
+
+/*
+ * Eight hexadecimal digits at once: logs of hashes are made of nothing else. Adding a number to
+ * each byte sets its highest bit where the byte is at least 0x80 less it.
+ */
+static inline bool hex_digits(const char *p, uint32_t *v)
+{
+	uint64_t text;
+
+	memcpy(&text, p, sizeof text);
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+	text = __builtin_bswap64(text);
+#endif
+	/* Capitals become small letters, and digits stay; control bytes, which would become digits,
+	 * have neither bit. */
+	if ((text & EACH(0x80)) || ((text | text >> 1) & EACH(0x20)) != EACH(0x20))
+		return false;
+	text |= EACH(0x20);
+	uint64_t letter = (text + EACH(0x80 - 'a')) & EACH(0x80);
+	uint64_t digit = (text + EACH(0x80 - '0')) & ~(text + EACH(0x80 - '9' - 1));
+	uint64_t beyond = text + EACH(0x80 - 'f' - 1);
+	if (((digit | (letter & ~beyond)) & EACH(0x80)) != EACH(0x80))
+		return false;
+	uint64_t nibbles = (text & EACH(0x0f)) + (letter >> 7) * 9;
+	uint64_t bytes = (nibbles << 4 | nibbles >> 8) & 0x00ff00ff00ff00ffu;
+	bytes = (bytes | bytes >> 8) & 0x0000ffff0000ffffu;
+	*v = __builtin_bswap32((uint32_t)(bytes | bytes >> 16));
+	return true;
+}
 
 const char *scan_hex64(const char *p, uint64_t *v)
 {
-	uint64_t n = 0;
+	uint32_t high, low;
 
-	if (*p++ != '"')
+	if (*p != '"' || !hex_digits(p + 1, &high) || !hex_digits(p + 9, &low) || p[17] != '"')
 		return NULL;
-	for (int i = 0; i < 16; i++, p++) {
-		unsigned digit = hex_values[(unsigned char)*p];
-		if (digit == 0)
-			return NULL;
-		n = n << 4 | (digit - 1);
-	}
-	*v = n;
-	return *p == '"' ? p + 1 : NULL;
+	*v = (uint64_t)high << 32 | low;
+	return p + 18;
 }
 
 static const char *scan_scalar(const char *p)

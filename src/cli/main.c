@@ -61,7 +61,10 @@
  *   naming, names.def, words.def, roles.def
  *                                 what the name of a series says
  *   rows, xs.def                  records of names and numbers into points
+ *   writers, writers.def          who wrote a file, from the names of its series
  *   read_jsonl                    JSON lines
+ *   read_tensorboard, tfrecord, crc32c, protobuf
+ *                                 event files
  * audit/      the rules: audit, case, rules.def, rule_integrity, rule_position, rule_rng, rule_training,
  *             rule_optimizer, rule_values, rule_replicas, rule_run; about sample logs: seams, rule_data,
  *             rule_data_epochs, rule_data_ranks, rule_data_attempts; mixture_table, mixture_stages, rule_mixture,

@@ -65,6 +65,7 @@ const struct command commands[COMMAND_COUNT] = {
 #define OF_ALL ((1u << COMMAND_COUNT) - 1)
 #define OF_CHOOSING (OF(verify) | OF(gate))
 #define OF_LOGS (OF(audit) | OF(ledger))
+#define OF_CURVES (OF(stitch))
 #define OF_TAKING (OF(verify) | OF(gate) | OF(snapshot) | OF(init))
 #define OF_JUDGING (OF(verify) | OF(compare) | OF(snapshot))
 #define OF_READING (OF_ALL & ~OF(explain))
@@ -255,6 +256,50 @@ static bool take_resume(struct options *o, const char *value)
 	return true;
 }
 
+/* NAME=PATTERN; that the pattern makes sense is seen when it is used. */
+static bool take_series(struct options *o, const char *value)
+{
+	const char *equals = strchr(value, '=');
+
+	size_t n = equals ? (size_t)(equals - value) : 0;
+	if (n == 0 || n >= PATTERN_NAME || equals[1] == '\0' || o->pattern_count == PATTERNS_MAX)
+		return false;
+	char *name = o->pattern_names[o->pattern_count];
+	memcpy(name, value, n);
+	name[n] = '\0';
+	o->patterns[o->pattern_count++] = (struct curve_pattern){name, equals + 1};
+	return true;
+}
+
+static bool take_plot(struct options *o, const char *value)
+{
+	o->plot = value;
+	return strcmp(value, "auto") == 0 || strcmp(value, "ascii") == 0 ||
+	       strcmp(value, "none") == 0;
+}
+
+static bool take_from(struct options *o, const char *value)
+{
+	return text_parse_i64(slice_of(value), 0, INT64_MAX, &o->first_step);
+}
+
+static bool take_csv(struct options *o, const char *value)
+{
+	(void)value;
+	return o->csv = true;
+}
+
+static bool take_dead(struct options *o, const char *value)
+{
+	(void)value;
+	return o->dead = true;
+}
+
+static bool take_rule(struct options *o, const char *value)
+{
+	return o->olmo = strcmp(value, "olmo") == 0;
+}
+
 static bool take_rehearsal(struct options *o, const char *value)
 {
 	o->rehearsal = value;
@@ -351,11 +396,25 @@ const struct option_row option_rows[] = {
 		take_source, "a source's name"},
 	{"before", 0, false, "N", OF(ledger), "steps listed before that of --step (100)",
 		take_before, "a number of steps"},
-	{"until", 0, false, "N", OF(ledger), "the last step that counts for --source", take_until,
+	{"from", 0, false, "N", OF(stitch), "the first step that is kept", take_from,
 		"a step: 0, 1, 2, ..."},
+	{"until", 0, false, "N", OF(ledger) | OF(stitch),
+		"the last step that is kept, or counts for --source", take_until,
+		"a step: 0, 1, 2, ..."},
+	{"series", 0, true, "NAME=PATTERN", OF_CURVES,
+		"take the series NAME (loss, lr, ...) from text: group 1 is the value, 2 the step",
+		take_series, "NAME=PATTERN, an extended regular expression, at most 64 times"},
+	{"csv", 0, false, NULL, OF(stitch), "the curve as a table to stdout (or -o FILE)", take_csv,
+		NULL},
+	{"dead", 0, false, NULL, OF(stitch), "in the table: what was rolled back too", take_dead,
+		NULL},
+	{"plot", 0, false, "HOW", OF(stitch), "auto (default), ascii or none", take_plot,
+		"auto, ascii or none"},
+	{"rule", 0, false, "RULE", OF(stitch), "count spikes by OLMo-core's rule too: olmo",
+		take_rule, "olmo"},
 	{"as", 0, false, "FORM", OF(ledger), "export as jsonl (default) or csv", take_as,
 		"jsonl or csv"},
-	{"output", 'o', false, "FILE", OF(snapshot) | OF(init) | OF(ledger),
+	{"output", 'o', false, "FILE", OF(snapshot) | OF(init) | OF(ledger) | OF(stitch),
 		"the file to write, all of it or nothing", take_output, "a file"},
 	{"digest", 0, false, "DIGEST", OF(snapshot),
 		"xxh3 (default), against accidents, or sha256 too, against attackers", take_digest,
@@ -371,7 +430,7 @@ const struct option_row option_rows[] = {
 	{"threads", 'j', false, "N", OF_JUDGING | OF(gate) | OF(audit),
 		"reading threads (one per core); never changes the output", take_threads,
 		"a number from 1 to 1024"},
-	{"resume", 0, true, "ATTEMPT:STEP", OF_LOGS | OF(gate),
+	{"resume", 0, true, "ATTEMPT:STEP", OF_LOGS | OF(gate) | OF(stitch),
 		"ATTEMPT resumed from the checkpoint of STEP, where the log does not say it",
 		take_resume, "ATTEMPT:STEP, two whole numbers, at most 64 times"},
 	{"rehearsal", 0, false, "LOG", OF(gate),
@@ -701,6 +760,7 @@ bool options_parse(
 
 	*o = (struct options){.operands = operands,
 		.verify = verify_defaults(),
+		.first_step = INT64_MIN,
 		.log = {.before = 100, .until = INT64_MAX}};
 	o->verify.env_default = active_environment();
 	o->verify.with = o->with;

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 #include "api/logs.h"
+#include "curve/curve.h"
 #include "api/runs.h"
 #include "base/strbuf.h"
 
@@ -32,6 +33,8 @@ extern const struct command commands[COMMAND_COUNT];
 #undef COMMAND
 
 #define TOLD_MAX 64u
+#define PATTERNS_MAX 64u
+#define PATTERN_NAME 32u
 
 enum when {
 	WHEN_AUTO,
@@ -51,6 +54,12 @@ struct options {
 	const char *form;                   /* of ledger export: "jsonl", "csv", or NULL */
 	struct lineage_told told[TOLD_MAX]; /* of audit: --resume */
 	size_t told_count;
+	struct curve_pattern patterns[PATTERNS_MAX]; /* of stitch: --series */
+	char pattern_names[PATTERNS_MAX][PATTERN_NAME]; /* what patterns[].name points to */
+	size_t pattern_count;
+	const char *plot;    /* of stitch: "auto", "ascii", "none", or NULL */
+	int64_t first_step;  /* of stitch: --from; INT64_MIN: none */
+	bool csv, dead, olmo; /* of stitch */
 	const char *rehearsal; /* of gate, or NULL */
 	bool print_path, force;
 	bool defects; /* of explain: list the known defects */

@@ -109,6 +109,7 @@ struct log_file {
 	size_t listed; /* its number in the order in which the files were found */
 	/* What its beginning says. */
 	const struct curve_reader *reader;
+	bool sure;
 	double begun;
 	uint64_t device, inode;
 };
@@ -188,15 +189,20 @@ static struct curve_file *begin_file(
 	return file;
 }
 
+static void keep_first(struct opening *o, const struct log_file *f, const struct error *why)
+{
+	if (o->first.status == RP_OK) {
+		o->first = *why;
+		o->first_file = f->path;
+	}
+}
+
 /* A file that the user named or that was recognised, and cannot be read: the others still can. */
 static void pass_by(struct opening *o, const struct log_file *f, const struct error *why)
 {
 	struct curve_reading r = {.log = o->log, .file = (uint32_t)o->log->files.count};
 
-	if (o->first.status == RP_OK) {
-		o->first = *why;
-		o->first_file = f->path;
-	}
+	keep_first(o, f, why);
 	if (begin_file(o, f, ""))
 		curve_lost(&r, "%s", why->text);
 }
@@ -243,7 +249,6 @@ static int look_at(struct opening *o, struct log_file *f, struct error *e)
 {
 	struct source source;
 	size_t n;
-	bool sure;
 
 	if (open_source(f, &source, e) < 0)
 		return e->status;
@@ -253,8 +258,8 @@ static int look_at(struct opening *o, struct log_file *f, struct error *e)
 	source_close(&source);
 	if (status < 0)
 		return status;
-	f->reader = recognise(base_name(f->path), o->head, n, &sure);
-	if (!sure && !f->named)
+	f->reader = recognise(base_name(f->path), o->head, n, &f->sure);
+	if (!f->sure && !f->named)
 		f->reader = NULL;
 	if (f->reader) {
 		if (f->reader->begun)
@@ -304,6 +309,26 @@ static void drop_doubles(struct opening *o)
 			files[i].reader = NULL;
 }
 
+/* Read a file. One that is a log only because the user named it must have something to say. */
+static int read_open(
+	struct opening *o, const struct log_file *f, struct curve_reading *r, struct error *e)
+{
+	size_t marks = o->log->marks.count;
+	struct error why = ERROR_INIT;
+
+	if (f->reader->read(r, e) < 0)
+		return e->status;
+	if (f->sure || o->log->files.items[r->file].points > 0 || o->log->marks.count > marks) {
+		o->read++;
+		return RP_OK;
+	}
+	fail(&why, RP_E_UNSUPPORTED, ERROR_NO_OFFSET,
+		"is no loss log: nothing in it looks like one");
+	keep_first(o, f, &why);
+	curve_lost(r, "%s", why.text);
+	return RP_OK;
+}
+
 /* Read a file whose reader is known. What is wrong with the file itself is counted in the log. */
 static int read_file(struct opening *o, struct log_file *f, struct error *e)
 {
@@ -330,8 +355,7 @@ static int read_file(struct opening *o, struct log_file *f, struct error *e)
 		pass_by(o, f, &why);
 		curve_lost(&r, "%s", why.text);
 	} else {
-		status = f->reader->read(&r, e);
-		o->read += status == RP_OK;
+		status = read_open(o, f, &r, e);
 	}
 	lookup_release(&r.by_name);
 	source_close(&source);

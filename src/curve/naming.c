@@ -96,6 +96,14 @@ static bool matches(struct slice pattern, struct slice text)
 	return p == pattern.n;
 }
 
+bool curve_name_matches(const char *pattern, struct slice name)
+{
+	struct plain p;
+
+	make_plain(name, &p);
+	return name.n <= PLAIN_MAX && matches(slice_of(pattern), (struct slice){p.text, p.n});
+}
+
 /* Words ---------------------------------------------------------------------------------------- */
 
 struct named_word {

@@ -49,6 +49,9 @@ struct curve_meaning {
 
 struct curve_meaning curve_meaning_of(struct slice name);
 
+/* Whether a name matches a pattern of names.def. */
+bool curve_name_matches(const char *pattern, struct slice name);
+
 /*
  * The series of a name, unit and rank, made where it is new. Where `role` is CURVE_OTHER, the role
  * follows from the name, and so do unit and mean where the name says them. CURVE_NONE where there
@@ -72,6 +75,13 @@ void curve_lost(struct curve_reading *r, const char *format, ...)
 
 /* The file's writer, and what the reader assumed. */
 void curve_writer(struct curve_reading *r, const char *writer);
+
+/*
+ * The file is read: find out who wrote it from the names of its series (writers.def), which tells
+ * what a loss covers and, where x is the `writers_step`, whether that counts from 0; else it is
+ * `otherwise`. For formats that many trainers write through one library.
+ */
+void curve_know_writer(struct curve_reading *r, const char *otherwise, bool writers_step);
 void curve_note(struct curve_reading *r, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 

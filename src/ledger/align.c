@@ -12,6 +12,7 @@
 #define HEAD_LEAST 16u
 #define HITS_MAX (1u << 22)
 #define BLOCK 8192u
+#define AHEAD 16u      /* samples between asking for a slot and looking into it */
 #define IN_ORDER 0.8   /* share of the votes from which on an offset explains the samples */
 #define RUN_PROVES 16u /* samples in a row that are no chance, whatever the others do */
 
@@ -280,8 +281,13 @@ static void search_rows(struct searcher *w, const struct sample_source *of, uint
 			rows - at < BLOCK ? (size_t)(rows - at) : BLOCK, w->buffer, &b, &w->error);
 		if (w->status < 0)
 			return;
-		for (size_t i = 0; i < b.n; i++)
+		for (size_t i = 0; i < b.n; i++) {
+			if (i + AHEAD < b.n)
+				__builtin_prefetch(&w->s->index[mark_mix(block_mark(w->s->ledger,
+									&b, i + AHEAD)) &
+								w->s->mask]);
 			look_up(w, block_mark(w->s->ledger, &b, i), place + at + i, only);
+		}
 	}
 }
 

@@ -13,6 +13,7 @@
 #include "base/source.h"
 #include "container/json.h"
 #include "ledger/read.h"
+#include "ledger/said.h"
 
 #define WINDOW ((size_t)1 << 20)
 
@@ -41,6 +42,7 @@ struct journal {
 	int64_t step;      /* the newest */
 	uint64_t next_row; /* that the next block should begin with */
 	bool closed;
+	struct lookup *saved; /* rows of the ledger's checkpoints, shared by all journals */
 };
 
 struct head {
@@ -122,10 +124,17 @@ static int64_t member_i64(struct val v, const char *name, int64_t otherwise)
 	return val_to_i64(val_get(v, name), &out) ? out : otherwise;
 }
 
+/* A step, a position, a count; what is none is as if it were not there. */
+static int64_t member_whole(struct val v, const char *name, int64_t otherwise)
+{
+	int64_t out = member_i64(v, name, otherwise);
+	return out >= 0 && out <= LEDGER_STEP_MAX ? out : otherwise;
+}
+
 static double member_double(struct val v, const char *name, double otherwise)
 {
 	double out;
-	return val_to_double(val_get(v, name), &out) ? out : otherwise;
+	return val_to_double(val_get(v, name), &out) && isfinite(out) && out >= 0 ? out : otherwise;
 }
 
 static const char *member_kept(struct ledger *l, struct val v, const char *name)
@@ -202,7 +211,7 @@ static int read_open(struct ledger *l, struct journal *j, struct error *e)
 	j->offset = JOURNAL_PREFIX_BYTES + block_bytes(&h);
 	j->sequence = h.sequence + 1;
 	j->before = h.hash;
-	j->next_row = (uint64_t)member_i64(j->open, "first_row", 0);
+	j->next_row = (uint64_t)member_whole(j->open, "first_row", 0);
 	j->sound = key_of_uuid(j->uuid, &j->key) && j->dp >= 0 && j->dp < UINT32_MAX;
 	if (!j->sound)
 		ledger_lost(l, j->name, 0, JOURNAL_PREFIX_BYTES, "the journal has no uuid or rank");
@@ -304,12 +313,18 @@ static int describe_dataset(struct ledger *l, struct journal *j, struct error *e
 		.fingerprint = member_kept(l, o, "fingerprint"),
 		.unit = member_kept(l, o, "unit"),
 		.order = member_kept(l, o, "order"),
-		.size = (uint64_t)member_i64(o, "size", 0),
+		.size = (uint64_t)member_whole(o, "size", 0),
 		.sampling = val_is_text(val_get(o, "sampling"), "with")     ? SAMPLING_WITH
 			    : val_is_text(val_get(o, "sampling"), "stream") ? SAMPLING_STREAM
 									    : SAMPLING_WITHOUT,
 		.repeat = member_double(o, "repeat", 1),
 	};
+	const char *run = member_kept(l, o, "run");
+	if (l->run[0] == '\0')
+		l->run = run;
+	else if (run[0] && strcmp(run, l->run) != 0)
+		ledger_note(
+			l, j->name, 0, "this is a log of run %s, others are of %s", run, l->run);
 	int status = ledger_dataset_said(l, &d, &j->dataset, e);
 	struct val sources = val_get(o, "sources");
 	for (uint64_t i = 0; status == RP_OK && i < val_count(sources); i++) {
@@ -322,15 +337,44 @@ static int describe_dataset(struct ledger *l, struct journal *j, struct error *e
 			break;
 		*slot = index;
 		struct ledger_source *source = &l->sources.items[index];
-		uint64_t size = (uint64_t)member_i64(row, "size", 0);
-		source->size = size ? size : source->size;
-		source->weight = member_double(row, "weight", source->weight);
-		source->epochs = member_double(row, "epochs", source->epochs);
+		if (source->size == 0)
+			source->size = (uint64_t)member_whole(row, "size", 0);
+		if (isnan(source->weight))
+			source->weight = member_double(row, "weight", NAN);
+		if (isnan(source->epochs))
+			source->epochs = member_double(row, "epochs", NAN);
 	}
 	j->kind = val_is_text(val_get(o, "keys"), "content") ? KEY_CONTENT
 		  : val_is_text(val_get(o, "keys"), "text")  ? KEY_TEXT
 							     : KEY_ID;
 	return status;
+}
+
+/* A JSON object that OPEN has as text. */
+static const char *member_json(struct ledger *l, const struct journal *j, const char *name)
+{
+	struct arena scratch;
+
+	arena_init(&scratch, l->limits->memory);
+	return said_json(l, j->name, &scratch, name, val_slice(val_get(j->open, name)));
+}
+
+/* The weights that this launch was given: another one may be given others. */
+static void describe_weights(struct ledger *l, const struct journal *j, struct ledger_attempt *a)
+{
+	struct val sources = val_get(j->open, "sources");
+
+	a->first_weight = (uint32_t)l->weights.count;
+	for (size_t i = 0; i < j->sources.count; i++) {
+		double weight = member_double(val_at(sources, i), "weight", NAN);
+		if (isnan(weight))
+			continue;
+		struct ledger_weight *w = array_push(&l->weights, l->limits->memory / sizeof *w);
+		if (!w)
+			return;
+		*w = (struct ledger_weight){.source = j->sources.items[i], .weight = weight};
+		a->weights++;
+	}
 }
 
 static void describe_attempt(struct ledger *l, const struct journal *j)
@@ -343,20 +387,29 @@ static void describe_attempt(struct ledger *l, const struct journal *j)
 	a->kind = attempt_kind_of(o);
 	a->launch = member_kept(l, o, "launch");
 	a->code = member_kept(l, o, "code");
-	a->versions = member_kept(l, o, "versions");
-	a->config = member_kept(l, o, "config");
-	a->from_step = member_i64(o, "from_step", LEDGER_NO_STEP);
+	a->versions = member_json(l, j, "versions");
+	a->config = member_json(l, j, "config");
+	a->from_step = member_whole(o, "from_step", LEDGER_NO_STEP);
 	a->from_path = member_kept(l, o, "from_path");
-	a->world = member_i64(o, "world_size", -1);
-	a->dp = member_i64(o, "dp_size", -1);
-	a->global_batch = member_i64(o, "global_batch", -1);
-	a->micro_batch = member_i64(o, "micro_batch", -1);
-	a->accumulation = member_i64(o, "accumulation", -1);
-	a->workers = member_i64(o, "workers", -1);
-	a->prefetch = member_i64(o, "prefetch", -1);
-	a->drop_last = (int8_t)member_i64(o, "drop_last", -1);
+	a->world = member_whole(o, "world_size", -1);
+	a->dp = member_whole(o, "dp_size", -1);
+	a->global_batch = member_whole(o, "global_batch", -1);
+	a->micro_batch = member_whole(o, "micro_batch", -1);
+	a->accumulation = member_whole(o, "accumulation", -1);
+	a->workers = member_whole(o, "workers", -1);
+	a->prefetch = member_whole(o, "prefetch", -1);
+	a->drop_last =
+		(int8_t)(member_whole(o, "drop_last", -1) > 0 ? 1
+							      : member_whole(o, "drop_last", -1));
 	a->has_seed = val_to_i64(val_get(o, "seed"), &a->seed);
 	a->file = ledger_keep(l, slice_of(j->name));
+	describe_weights(l, j, a);
+	/* What was declared for the launch is not meant for a turn that its process takes later. */
+	if (a->again == 0) {
+		struct arena scratch;
+		arena_init(&scratch, l->limits->memory);
+		said_intent(l, j->name, &scratch, val_slice(val_get(o, "intent")), &a->intent);
+	}
 }
 
 /* Columns. ---------------------------------------------------------------------------------------
@@ -372,7 +425,7 @@ struct columns {
 	uint64_t step_tokens;
 	double loss, lr, grad_norm;
 	int64_t position;
-	bool skipped, has_sources, has_tokens, has_losses;
+	bool skipped, has_keys, has_sources, has_tokens, has_losses;
 	size_t capacity;
 	uint64_t *wide; /* one column before it is narrowed */
 };
@@ -475,7 +528,8 @@ static bool take_column(struct journal *j, struct columns *c, struct cursor *in,
 		return false;
 	switch (name) {
 	case JOURNAL_KEYS:
-		return integers(p, bytes, encoding, width, c->keys, rows);
+		c->has_keys = integers(p, bytes, encoding, width, c->keys, rows);
+		return c->has_keys;
 	case JOURNAL_SOURCES:
 		if (!integers(p, bytes, encoding, width, c->wide, rows))
 			return false;
@@ -515,7 +569,7 @@ static bool take_column(struct journal *j, struct columns *c, struct cursor *in,
 		c->grad_norm = as_double(one);
 		return true;
 	case JOURNAL_STEP_POSITION:
-		c->position = (int64_t)one;
+		c->position = one <= LEDGER_STEP_MAX ? (int64_t)one : -1;
 		return true;
 	case JOURNAL_STEP_SKIPPED:
 		c->skipped = one != 0;
@@ -604,16 +658,21 @@ static int take_step(struct ledger *l, struct journal *j, const struct head *h, 
 	cursor_take(&in, 24); /* the digests, which the ledger makes anew over all ranks */
 	int32_t epoch = (int32_t)cursor_le32(&in);
 	unsigned micro = cursor_le16(&in), columns = cursor_le16(&in);
-	if (!columns_room(c, h->rows + 1))
+	if (step < 0 || step > LEDGER_STEP_MAX || h->rows > JOURNAL_ROWS_MAX) {
+		ledger_lost(
+			l, j->name, 0, j->offset, "a block of a step or with rows that cannot be");
+		return RP_OK;
+	}
+	if (!columns_room(c, (size_t)h->rows + 1))
 		return fail(e, RP_E_MEMORY, j->offset, "no memory for a step of %s", j->name);
-	c->has_sources = c->has_tokens = c->has_losses = c->skipped = false;
+	c->has_keys = c->has_sources = c->has_tokens = c->has_losses = c->skipped = false;
 	c->step_tokens = 0;
 	c->loss = c->lr = c->grad_norm = NAN;
 	c->position = -1;
 	bool ok = take_micro(c, in, columns, micro, &micro_rows);
 	for (unsigned i = 0; ok && i < columns; i++)
 		ok = take_column(j, c, &in, h->rows);
-	if (!ok || !cursor_ok(&in)) {
+	if (!ok || !cursor_ok(&in) || (h->rows > 0 && !c->has_keys)) {
 		ledger_lost(l, j->name, 0, j->offset, "a step's columns make no sense");
 		return RP_OK;
 	}
@@ -640,26 +699,30 @@ static int take_step(struct ledger *l, struct journal *j, const struct head *h, 
 	return RP_OK;
 }
 
+static bool same_checkpoint(const void *of, uint32_t row, const void *key)
+{
+	const struct ledger *l = of;
+	const struct ledger_checkpoint *a = &l->checkpoints.items[row], *b = key;
+	return a->attempt == b->attempt && a->step == b->step;
+}
+
 static int take_checkpoint(struct ledger *l, struct journal *j, struct val o, struct error *e)
 {
-	int64_t step = member_i64(o, "checkpoint", LEDGER_NO_STEP);
+	int64_t step = member_whole(o, "checkpoint", LEDGER_NO_STEP);
 	if (step == LEDGER_NO_STEP)
 		return RP_OK;
-	/* Every rank says so; they are together, near the end of what is known. */
-	for (size_t i = 0; i < l->checkpoints.count; i++)
-		if (l->checkpoints.items[i].attempt == j->attempt &&
-			l->checkpoints.items[i].step == step)
-			return RP_OK;
-	struct ledger_checkpoint *at = array_push(&l->checkpoints, SIZE_MAX);
-	if (!at)
+	struct ledger_checkpoint said = {.attempt = j->attempt, .step = step};
+	uint64_t hash = lookup_mix(lookup_mix((uint64_t)step) ^ j->attempt);
+	/* Every rank says so. */
+	if (lookup_find(j->saved, hash, same_checkpoint, l, &said) != LOOKUP_NONE)
+		return RP_OK;
+	struct ledger_checkpoint *at = array_push(&l->checkpoints, l->limits->memory / sizeof *at);
+	if (!at || !lookup_add(j->saved, hash, (uint32_t)l->checkpoints.count - 1))
 		return fail(e, RP_E_MEMORY, j->offset, "no memory for checkpoints");
-	*at = (struct ledger_checkpoint){
-		.attempt = j->attempt,
-		.step = step,
-		.position = member_i64(o, "position", -1),
-		.path = member_kept(l, o, "path"),
-		.digest = member_kept(l, o, "digest"),
-	};
+	said.position = member_whole(o, "position", -1);
+	said.path = member_kept(l, o, "path");
+	said.digest = member_kept(l, o, "digest");
+	*at = said;
 	return RP_OK;
 }
 
@@ -818,8 +881,8 @@ static int read_launch(
 		status = ledger_attempt_again(l, number, j->again, &j->attempt, e);
 		if (status != RP_OK)
 			break;
-		describe_attempt(l, j);
 		status = describe_dataset(l, j, e);
+		describe_attempt(l, j);
 		/* Tensor- and pipeline-parallel ranks may record the same place: one is enough. */
 		if (status == RP_OK && !goes_on &&
 			ledger_has_rank(l, j->attempt, (uint32_t)j->dp)) {
@@ -846,6 +909,7 @@ int journal_read(struct ledger *l, const char *const *paths, const char *const *
 		       **sound = calloc(count + 1, sizeof *sound);
 	struct launches launches = {0};
 	struct columns columns = {0};
+	struct lookup saved = {0};
 	size_t opened = 0, good = 0;
 	int status = all && sound ? RP_OK
 				  : fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for journals");
@@ -855,6 +919,7 @@ int journal_read(struct ledger *l, const char *const *paths, const char *const *
 		arena_init(&j->arena, l->limits->memory);
 		j->path = paths[opened];
 		j->name = names[opened];
+		j->saved = &saved;
 		status = open_file(j, j->path, e);
 		if (status == RP_OK)
 			status = read_open(l, j, e);
@@ -875,6 +940,7 @@ int journal_read(struct ledger *l, const char *const *paths, const char *const *
 		array_release(&all[i].sources);
 	}
 	columns_release(&columns);
+	lookup_release(&saved);
 	free(all);
 	free(sound);
 	return status;

@@ -411,11 +411,11 @@ static bool declared(struct val intent, const char *key)
 	return is_said(v) && !(v.kind == VAL_BOOL && !v.i);
 }
 
-static void take_intent(struct said *s, struct ledger_intent *intent)
+static void take_intent(struct said *s, struct val v, struct ledger_intent *intent)
 {
 	static const char *const known[] = {
 		"seed", "lr", "weights", "batch", "order", "world", "code", "rewarmup", "skip"};
-	struct val v = val_get(s->v, "intent"), key;
+	struct val key;
 
 	if (!is_said(v))
 		return;
@@ -516,7 +516,7 @@ static int take_attempt(struct said *s)
 		a.drop_last = drop_last.i != 0;
 	a.first_weight = (uint32_t)s->l->weights.count;
 	a.weights = take_weight_list(s, val_get(s->v, "weights"));
-	take_intent(s, &a.intent);
+	take_intent(s, val_get(s->v, "intent"), &a.intent);
 	return reading_attempt(s->r, &a, s->e);
 }
 
@@ -625,4 +625,45 @@ int said_header(struct reading *r, struct arena *scratch, struct slice text, boo
 		status = take_header(&s);
 	arena_release(scratch);
 	return status;
+}
+
+/* Decode an object that is a text of its own; false where there is none. */
+static bool decode_own(struct said *s, struct arena *scratch, const char *key)
+{
+	struct error why = ERROR_INIT;
+	uint64_t duplicates;
+
+	if (s->text.n == 0)
+		return false;
+	if (s->text.n > JSON_TEXT_MAX)
+		odd(s, key, "too long to be kept");
+	else if (json_decode(s->text, scratch, s->l->limits, &s->v, &duplicates, &why) < 0)
+		odd(s, key, why.text);
+	else if (!val_is_dict(s->v))
+		odd(s, key, "no object");
+	else
+		return true;
+	return false;
+}
+
+void said_intent(struct ledger *l, const char *file, struct arena *scratch, struct slice text,
+	struct ledger_intent *intent)
+{
+	struct reading r = {.ledger = l, .file = file};
+	struct said s = {.r = &r, .l = l, .text = text};
+
+	if (decode_own(&s, scratch, "intent"))
+		take_intent(&s, s.v, intent);
+	arena_release(scratch);
+}
+
+const char *said_json(struct ledger *l, const char *file, struct arena *scratch, const char *key,
+	struct slice text)
+{
+	struct reading r = {.ledger = l, .file = file};
+	struct said s = {.r = &r, .l = l, .text = text};
+	const char *kept = decode_own(&s, scratch, key) ? ledger_keep(l, text) : "";
+
+	arena_release(scratch);
+	return kept;
 }

@@ -21,4 +21,16 @@ int said_line(struct reading *r, struct arena *scratch, struct slice text, struc
 int said_header(struct reading *r, struct arena *scratch, struct slice text, bool *is_header,
 	struct error *e);
 
+/*
+ * What an attempt declares, from a JSON object that is a text of its own. What makes no sense is
+ * noted under `file`; an empty text declares nothing. `scratch` is used and released.
+ */
+void said_intent(struct ledger *l, const char *file, struct arena *scratch, struct slice text,
+	struct ledger_intent *intent);
+
+/* A JSON object that is a text of its own, kept as text; "" where it is none, which is noted as
+ * being of `key`. */
+const char *said_json(struct ledger *l, const char *file, struct arena *scratch, const char *key,
+	struct slice text);
+
 #endif

@@ -266,7 +266,8 @@ struct worker {
 	struct part_tally *parts;
 	ARRAY(struct repeat) repeats;
 	uint64_t distinct;
-	size_t epoch, part; /* where the last sample was */
+	size_t epoch, part;   /* where the last sample was */
+	uint64_t from, until; /* of the line, all in that epoch and part */
 	struct slot *slots;
 	size_t slot_count;
 };
@@ -287,6 +288,19 @@ static void place_cursor(struct worker *w, uint64_t at)
 	if (at < g->line.items[w->part].at ||
 		at >= g->line.items[w->part].at + g->line.items[w->part].rows)
 		w->part = lineage_part_at(g, at);
+	const struct line_part *p = &g->line.items[w->part];
+	uint64_t epoch = t->epochs.items[w->epoch].at, end = p->at + p->rows;
+	w->from = epoch > p->at ? epoch : p->at;
+	w->until = end;
+	if (w->epoch + 1 < t->epochs.count && t->epochs.items[w->epoch + 1].at < end)
+		w->until = t->epochs.items[w->epoch + 1].at;
+}
+
+/* The epoch and part of a place, which is mostly near the last one. */
+static inline void go_to(struct worker *w, uint64_t at)
+{
+	if (at < w->from || at >= w->until)
+		place_cursor(w, at);
 }
 
 /* A sample that its epoch has consumed before, beyond what was declared. */
@@ -334,8 +348,7 @@ static inline void count_sample(
 {
 	const struct tally *t = w->c->t;
 
-	if (t->epochs.count > 1 || t->lineage->line.count > 1)
-		place_cursor(w, at);
+	go_to(w, at);
 	if (before == 0) {
 		w->distinct++;
 		w->epochs[w->epoch].fresh++;
@@ -399,26 +412,36 @@ static bool read_block(struct worker *w, uint64_t at, uint64_t end, struct sampl
 	return w->status >= 0;
 }
 
+/* Which samples of a block have their ids in [low, low + span); without a branch for each. */
+static size_t pick(const struct sample_block *b, uint64_t low, uint64_t span, uint16_t *picked)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < b->n; i++) {
+		picked[n] = (uint16_t)i;
+		n += b->keys[i] - low < span;
+	}
+	return n;
+}
+
 /* Each thread goes over all samples and counts those in its share of the pass's ids. */
 static void count_dense(struct worker *w)
 {
 	const struct counting *c = w->c;
 	uint64_t width = c->high - c->low, low = c->low + width / c->threads * w->number;
 	uint64_t high = w->number + 1 == c->threads ? c->high : low + width / c->threads;
-	uint64_t span = high - low;
 	uint32_t *last = c->last + (low - c->low);
+	uint16_t picked[BLOCK];
 	struct sample_block b;
 
-	w->epoch = w->part = 0;
 	for (uint64_t at = 0; at < c->line.rows && read_block(w, at, c->line.rows, &b); at += b.n) {
-		for (size_t i = 0; i < b.n; i++) {
-			if (i + AHEAD < b.n && b.keys[i + AHEAD] - low < span)
-				__builtin_prefetch(&last[b.keys[i + AHEAD] - low], 1);
-			uint64_t slot = b.keys[i] - low;
-			if (slot >= span)
-				continue;
-			count_sample(w, at + i, last[slot], true, b.keys[i]);
-			last[slot] = (uint32_t)(at + i + 1);
+		size_t n = pick(&b, low, high - low, picked);
+		for (size_t k = 0; k < n; k++) {
+			uint64_t key = b.keys[picked[k]], place = at + picked[k];
+			if (k + AHEAD < n)
+				__builtin_prefetch(&last[b.keys[picked[k + AHEAD]] - low], 1);
+			count_sample(w, place, last[key - low], true, key);
+			last[key - low] = (uint32_t)(place + 1);
 		}
 	}
 }
@@ -512,7 +535,6 @@ static void count_bucket(struct worker *w, const struct record *r, size_t count)
 	while (mask < 2 * count)
 		mask *= 2;
 	mask--;
-	w->epoch = w->part = 0;
 	for (size_t i = 0; i < count; i++) {
 		uint64_t key = r[i].key, at = r[i].at & AT_MASK, factor = r[i].at >> AT_BITS;
 		size_t s = (size_t)(key >> 31 ^ key) & mask;
@@ -520,7 +542,7 @@ static void count_bucket(struct worker *w, const struct record *r, size_t count)
 			s = (s + 1) & mask;
 		uint64_t last = w->slots[s].last & AT_MASK, times = w->slots[s].last >> AT_BITS;
 		if (w->c->counted && last != 0) {
-			place_cursor(w, at);
+			go_to(w, at);
 			if (last - 1 < t->epochs.items[w->epoch].at)
 				times = 0;
 		}

@@ -34,9 +34,6 @@
 #include "recorder/json_text.h"
 #include "recorder/launch.h"
 
-/* Rows of one STEP block: 30 B a row at the most stay far below the longest payload. */
-#define BLOCK_ROWS ((size_t)1 << 18)
-
 #define UUID_TEXT 37
 
 struct gap {
@@ -482,6 +479,8 @@ static const char *step_fault(const struct rp_recorder *r, const struct rp_recor
 {
 	if (!s || s->size < sizeof *s)
 		return "a step's size is not that of struct rp_record_step";
+	if (s->step < 0)
+		return "a step's number is below zero";
 	if (s->n && !s->ids)
 		return "a step has samples but no ids";
 	if (s->n > UINT32_MAX)
@@ -514,7 +513,7 @@ int rp_record_step(struct rp_recorder *r, const struct rp_record_step *s)
 		error = put_gap(r);
 	size_t done = 0;
 	do {
-		size_t n = s->n - done < BLOCK_ROWS ? s->n - done : BLOCK_ROWS;
+		size_t n = s->n - done < JOURNAL_ROWS_MAX ? s->n - done : JOURNAL_ROWS_MAX;
 		if (!error)
 			error = put_rows(r, s, done, n);
 		if (error)

@@ -458,6 +458,27 @@ static void show_coverage(struct page *p, const struct report *r, bool verbose, 
 	}
 }
 
+/* Line by line, as it is: a drawing is not wrapped. */
+static void show_picture(struct page *p, const char *text)
+{
+	struct strbuf line;
+
+	if (!text)
+		return;
+	page_line(p);
+	strbuf_init(&line, TEXT_MAX);
+	while (*text) {
+		size_t n = strcspn(text, "\n");
+		strbuf_clear(&line);
+		strbuf_add(&line, text, n);
+		page_pad(p, 2);
+		page_put(p, STYLE_PLAIN, strbuf_text(&line));
+		page_line(p);
+		text += n + (text[n] == '\n');
+	}
+	strbuf_release(&line);
+}
+
 void report_render_text(const struct report *r, const struct render_options *o, struct strbuf *out)
 {
 	struct page p = {.out = out, .width = o->quiet ? 0 : o->width, .color = o->color};
@@ -474,9 +495,10 @@ void report_render_text(const struct report *r, const struct render_options *o, 
 	strbuf_init(&a, TEXT_MAX);
 	strbuf_init(&b, TEXT_MAX);
 	show_findings(&p, r, o, &a);
+	show_picture(&p, r->picture);
 	for (size_t i = 0; i < r->tables.count; i++) {
 		const struct report_table *t = &r->tables.items[i];
-		if (t->rows.count > 0 && (o->verbose || !t->verbose_only))
+		if (t->rows.count > 0 && !t->data_only && (o->verbose || !t->verbose_only))
 			show_table(&p, t, o);
 	}
 	if (r->has_verdict || r->coverage.list.count > 0 || r->incomplete)

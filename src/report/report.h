@@ -39,6 +39,7 @@ struct report_table {
 	size_t column_count;
 	bool headings;
 	bool verbose_only; /* shown in text only with -v; always in JSON */
+	bool data_only;    /* never shown in text */
 	ARRAY(struct report_row) rows;
 };
 
@@ -69,6 +70,7 @@ struct report {
 	const char *summary;   /* one line: framework, parameters, step, lr; or NULL */
 	struct findings findings;
 	struct coverage coverage;
+	const char *picture; /* lines of text between findings and tables, in text only; or NULL */
 	ARRAY(struct report_input) inputs;
 	ARRAY(struct report_table) tables;
 	bool incomplete; /* something could not be looked at */

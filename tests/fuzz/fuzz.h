@@ -33,6 +33,10 @@ void fuzz_check_findings(const struct findings *sink);
 /* An error whose status is `status` and that says something printable. */
 void fuzz_check_error(const struct error *e, int status);
 
+/* A finished ledger's tables agree with each other, and its samples with them. */
+struct ledger;
+void fuzz_check_ledger(const struct ledger *l);
+
 /* A number for what can be reached from `v`, the same whenever the same bytes were decoded. */
 uint64_t fuzz_digest(struct val v);
 
@@ -41,5 +45,11 @@ uint64_t fuzz_digest(struct val v);
  * both times the same came out.
  */
 void fuzz_document(struct slice bytes);
+
+/*
+ * Read the bytes as a loss log called `name` twice: the tables agree with each other, and both
+ * times the same came out. Lines and memory are few, so that limits are met.
+ */
+void fuzz_curve(const char *name, const void *bytes, size_t n);
 
 #endif

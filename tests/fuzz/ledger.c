@@ -110,6 +110,12 @@ static void check_samples(const struct ledger *l)
 	MUST(l->lines_lost <= l->lines + l->losses.count);
 }
 
+void fuzz_check_ledger(const struct ledger *l)
+{
+	check_attempts(l);
+	check_samples(l);
+}
+
 static int append(void *context, struct slice text, struct error *e)
 {
 	strbuf_add_slice(context, text);
@@ -196,8 +202,7 @@ int fuzz_ledger(const uint8_t *data, size_t size)
 
 	if (!read_texts(&l, &text, 1, MEMORY, &limits))
 		return 0;
-	check_attempts(&l);
-	check_samples(&l);
+	fuzz_check_ledger(&l);
 	MUST(read_texts(&spilled, &text, 1, 0, &limits));
 	MUST(!ledgers_differ(&l, &spilled, LEDGERS_ALL));
 	ledger_release(&spilled);

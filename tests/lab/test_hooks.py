@@ -183,6 +183,32 @@ class AccelerateLoaders(Case):
                 self.assertEqual(self.recorded(), seen)
                 self.assertEqual(len(seen), 6)
 
+    def test_a_stateful_loader_that_began_before_it_was_watched(self):
+        from accelerate import Accelerator
+        from accelerate.utils import DataLoaderConfiguration
+
+        how = DataLoaderConfiguration(use_stateful_dataloader=True)
+        for workers in (0, 2):
+            with self.subTest(workers=workers):
+                recorder = reprise.Recorder(self.folder)
+                loader = DataLoader(Indexed(), batch_size=4, shuffle=True, num_workers=workers)
+                if workers:
+                    late = Accelerator(cpu=True, dataloader_config=how).prepare(loader)
+                    with self.assertWarns(RuntimeWarning):
+                        recorder.watch(late)
+                    next(iter(late))
+                    with self.assertWarns(RuntimeWarning):
+                        self.assertFalse(recorder.step(1))
+                    recorder = reprise.Recorder(self.folder)
+                    recorder.watch(loader)
+                loader = recorder.watch(Accelerator(cpu=True, dataloader_config=how).prepare(loader))
+                seen = []
+                for step, batch in enumerate(loader, 1):
+                    seen.append(ids(batch))
+                    self.assertTrue(recorder.step(step))
+                recorder.close()
+                self.assertEqual(self.recorded(), seen)
+
     def test_iterable_skips_inside_the_loader(self):
         from accelerate import Accelerator, skip_first_batches
 

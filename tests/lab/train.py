@@ -3,22 +3,24 @@
 
 train.py FRAMEWORK WAY ROOT ATTEMPT STEPS: trains up to STEPS, resuming from the newest checkpoint below ROOT
 where ATTEMPT > 1, in the WAY that is named: "right", or one of the wrong ones. Prints each finished step, and
-writes what it really read to ROOT/truth.jsonl, by itself and beside the recorder.
+writes what it really read to truth-<rank>.jsonl beside ROOT, by itself and not by way of the recorder.
 """
 
 import json
 import os
 import pathlib
+import random
 import sys
 import time
 
+import numpy
 import torch
 from torch.utils.data import DataLoader, Dataset
 
 import reprise
 import reprise.torch
 
-SAMPLES, BATCH, SEED, SAVE_EVERY, ACCUMULATION = 96, 4, 7, 5, 2
+SAMPLES, BATCH, SEED, SAVE_EVERY, ACCUMULATION, SKIPPED = 96, 4, 7, 5, 2, 2
 
 
 class Points(Dataset):
@@ -56,7 +58,7 @@ class Truth:
     """What was read, told by the loop itself."""
 
     def __init__(self, root, attempt, rank=0):
-        self.file = open(root / f"truth-{rank}.jsonl", "a", buffering=1)
+        self.file = open(root.parent / f"truth-{rank}.jsonl", "a", buffering=1)
         self.attempt, self.rank, self.ids = attempt, rank, []
 
     def read(self, ids):
@@ -99,12 +101,13 @@ class Job:
             self.saved = torch.load(path, weights_only=False)
             self.step = self.saved["step"]
             self.net.load_state_dict(self.saved["model"])
-            if way != "cold-optimizer":
+            if way != "optimizer-cold":
                 self.optimizer.load_state_dict(self.saved["optimizer"])
             if way != "schedule-restarted":
                 self.schedule.load_state_dict(self.saved["scheduler"])
-            if way != "rng-reseeded":
+            if way != "random-reseeded":
                 torch.set_rng_state(self.saved["torch_rng"])
+        intent = {"skip": [self.step + 1, self.step + SKIPPED]} if path and way == "skip-declared" else None
         self.truth = Truth(root, attempt, rank)
         self.recorder = reprise.Recorder(
             root / "record",
@@ -115,6 +118,7 @@ class Job:
             rank=rank,
             world_size=world,
             seed=SEED,
+            intent=intent,
             **how,
         )
 
@@ -162,6 +166,7 @@ def torch_loop(way, root, attempt, steps):
         "accumulation-factor": done // ACCUMULATION,
         "skipped-twice": 2 * done,
         "one-too-many": done + ACCUMULATION,
+        "skip-declared": done + SKIPPED * ACCUMULATION,
     }.get(way, done) if resumed else 0
     seed = SEED + 1000 * attempt if way == "new-seed" and resumed else SEED
     since_start = 0
@@ -169,7 +174,14 @@ def torch_loop(way, root, attempt, steps):
         job.epoch = epoch
         order = 0 if way == "epoch-seed-lost" and resumed else epoch
         loader = job.recorder.watch(
-            DataLoader(Points(), batch_size=BATCH, shuffle=True, generator=shuffled(order, seed), collate_fn=collate)
+            DataLoader(
+                Points(),
+                batch_size=BATCH,
+                shuffle=True,
+                generator=shuffled(order, seed),
+                collate_fn=collate,
+                num_workers=2 if way == "workers" else 0,
+            )
         )
         for i, batch in enumerate(loader):
             if i < skip:
@@ -192,9 +204,11 @@ def distributed_loop(way, root, attempt, steps):
     import torch.distributed as dist
     from torch.utils.data.distributed import DistributedSampler
 
-    dist.init_process_group("gloo")
-    rank, world = dist.get_rank(), dist.get_world_size()
-    job = Job(way, root, attempt, rank, world, micro_batch=BATCH)
+    rank, world = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
+    rendezvous = f"file://{root.parent}/rendezvous-{attempt}"
+    dist.init_process_group("gloo", init_method=rendezvous, rank=rank, world_size=world)
+    batch_size = 2 * BATCH // world
+    job = Job(way, root, attempt, rank, world, micro_batch=batch_size)
     saved, resumed = job.saved, attempt > 1
     epoch, skip = saved.get("epoch", 0), saved.get("batch", 0)
     seed, shard = SEED, rank
@@ -209,7 +223,7 @@ def distributed_loop(way, root, attempt, steps):
         job.epoch = epoch
         if not (way == "set-epoch-forgotten" and resumed):
             sampler.set_epoch(epoch)
-        loader = job.recorder.watch(DataLoader(Points(), batch_size=BATCH, sampler=sampler, collate_fn=collate))
+        loader = job.recorder.watch(DataLoader(Points(), batch_size=batch_size, sampler=sampler, collate_fn=collate))
         for i, batch in enumerate(loader):
             if i < skip:
                 job.recorder.skip()
@@ -258,7 +272,9 @@ def sources_loop(way, root, attempt, steps):
     weights = {"web": 0.75, "code": 0.25}
     job = Job(way, root, attempt, sources={n: {"size": 4000, "weight": w} for n, w in weights.items()}, order="in order")
     at = dict(job.saved.get("at", {"web": 0, "code": 0}))
-    draw = torch.Generator().manual_seed(SEED + job.step)
+    draw = torch.Generator().manual_seed(SEED)
+    if "draw" in job.saved:
+        draw.set_state(job.saved["draw"])
     share = weights["code"]
     if attempt > 1 and way == "weights-changed":
         share = 0.6
@@ -276,17 +292,19 @@ def sources_loop(way, root, attempt, steps):
         job.recorder.commit(ids, "ids", names)
         x = torch.tensor([[i / 4000] for i in ids])
         job.learn({"x": x, "labels": torch.full_like(x, 0.5), "id": ids})
-        job.checkpoint(at=dict(at))
+        job.checkpoint(at=dict(at), draw=draw.get_state())
     job.recorder.close()
 
 
 def accelerate_loop(way, root, attempt, steps):
     """Accelerate: prepare, save_state, skip_first_batches."""
     from accelerate import Accelerator, skip_first_batches
-    from accelerate.utils import set_seed
+    from accelerate.utils import DataLoaderConfiguration, set_seed
 
     set_seed(SEED)
-    accelerator = Accelerator(cpu=True)
+    stateful = way == "stateful"
+    how = DataLoaderConfiguration(use_seedable_sampler=way != "plain-sampler", use_stateful_dataloader=stateful)
+    accelerator = Accelerator(cpu=True, dataloader_config=how)
     net = Net()
     optimizer = torch.optim.AdamW(net.parameters(), lr=1e-3)
     loader = DataLoader(Points(), batch_size=BATCH, shuffle=True, collate_fn=collate)
@@ -303,7 +321,7 @@ def accelerate_loop(way, root, attempt, steps):
     while step < steps:
         if hasattr(loader, "set_epoch"):
             loader.set_epoch(epoch)
-        skip = done if way != "not-skipped" else 0
+        skip = 0 if stateful or way == "not-skipped" else done
         for batch in skip_first_batches(loader, skip) if skip else loader:
             truth.read(batch["id"])
             accelerator.backward(net(batch["x"], batch["labels"])["loss"])
@@ -386,6 +404,19 @@ def lightning_loop(way, root, attempt, steps):
         def on_train_batch_end(self, trainer, *_):
             truth.step(trainer.global_step)
 
+    class RandomState(Callback):
+        """What Lightning leaves out."""
+
+        def on_save_checkpoint(self, trainer, module, checkpoint):
+            checkpoint["random"] = dict(
+                torch=torch.get_rng_state(), numpy=numpy.random.get_state(), python=random.getstate()
+            )
+
+        def on_load_checkpoint(self, trainer, module, checkpoint):
+            torch.set_rng_state(checkpoint["random"]["torch"])
+            numpy.random.set_state(checkpoint["random"]["numpy"])
+            random.setstate(checkpoint["random"]["python"])
+
     seed_everything(SEED)
     kind = DataLoader if way == "plain-loader" else StatefulDataLoader
     loader = kind(Points(), batch_size=BATCH, shuffle=True, collate_fn=collate, generator=shuffled(0))
@@ -400,6 +431,7 @@ def lightning_loop(way, root, attempt, steps):
             ModelCheckpoint(root / "ckpt", every_n_train_steps=SAVE_EVERY, save_top_k=-1, filename="{step}"),
             reprise.lightning.Callback(root / "record", launch=f"launch-{attempt}", dataset="points", size=SAMPLES),
             Steps(),
+            *([RandomState()] if way != "random-not-saved" else []),
         ],
     )
     path = newest(root, "step=*.ckpt") if attempt > 1 else None

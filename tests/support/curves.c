@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
 #include "support/curves.h"
 
 #include <check.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "base/strbuf.h"
+#include "support/bytes.h"
 
 void curves_init(struct curves *c)
 {
@@ -61,6 +66,38 @@ const char *curves_points(struct curves *c, const char *series)
 			add(c, &n, "%s%.12g:%.7g", n ? " " : "", p->x, p->value);
 	}
 	return c->text;
+}
+
+char *curves_all(struct curves *c)
+{
+	struct strbuf b;
+
+	strbuf_init(&b, (size_t)1 << 24);
+	for (size_t i = 0; i < c->log.points.count; i++) {
+		const struct curve_point *p = &c->log.points.items[i];
+		strbuf_printf(&b, "%s\t%.9g\t%.9g\n", c->log.series.items[p->series].name, p->x,
+			p->value);
+	}
+	char *text = strdup(strbuf_text(&b));
+	strbuf_release(&b);
+	ck_assert_ptr_nonnull(text);
+	return text;
+}
+
+void curves_match(struct curves *c, const char *folder)
+{
+	char path[512];
+
+	snprintf(path, sizeof path, "%s/points.tsv", folder);
+	struct bytes wanted = bytes_of_file(path);
+	bytes_add(&wanted, "", 1);
+	c->options.others = true;
+	curves_path(c, folder);
+	char *found = curves_all(c);
+	ck_assert_str_eq(found, (const char *)wanted.p);
+	ck_assert_uint_eq(c->log.lost, 0);
+	free(found);
+	bytes_release(&wanted);
 }
 
 const char *curves_series(struct curves *c)

@@ -25,6 +25,13 @@ void curves_path(struct curves *c, const char *path);
 /* The points of all series of that name, "x:value x:value …"; valid until the next call. */
 const char *curves_points(struct curves *c, const char *series);
 
+/* All points in their order as lines "series TAB x TAB value"; to be freed. */
+char *curves_all(struct curves *c);
+
+/* Read a fixture with all its series; the test fails where the points are not those that another
+ * reader found, points.tsv beside it. */
+void curves_match(struct curves *c, const char *folder);
+
 /* Each series as "name role unit mean points\n". */
 const char *curves_series(struct curves *c);
 

@@ -607,7 +607,9 @@ END_TEST
 
 /* Declared skips ------------------------------------------------------------------------------- */
 
-static void skip_run(int64_t from, int64_t to, size_t skipped, uint32_t ranks)
+/* Two epochs of 30 steps; attempt 2 resumes from a step of attempt 1, which went on to another. */
+static void skip_run_from(
+	size_t resumed, size_t dead, int64_t from, int64_t to, size_t skipped, uint32_t ranks)
 {
 	struct shape s = {.seed = 3,
 		.size = 120,
@@ -616,22 +618,27 @@ static void skip_run(int64_t from, int64_t to, size_t skipped, uint32_t ranks)
 		.shuffled = true,
 		.labelled = true,
 		.sized = true,
-		.epochs = 1};
+		.epochs = 2};
 
 	plan_run(&s);
 	begin_run(&s);
 	log_attempt(&g, 1, 0);
-	for (size_t k = 0; k < 20; k++)
+	for (size_t k = 0; k < dead; k++)
 		consume(&s, (int64_t)k + 1, k, 2);
-	struct ledger_attempt *a = log_attempt(&g, 2, 8);
+	struct ledger_attempt *a = log_attempt(&g, 2, (int64_t)resumed);
 	struct ledger_skip *skip = array_push(&g.ledger.skips, 100);
 	*skip = (struct ledger_skip){.from = from, .to = to};
 	a->intent.any = true;
 	a->intent.skips = 1;
-	int64_t step = 8;
-	for (size_t k = 8 + skipped; k < planned; k++)
+	int64_t step = (int64_t)resumed;
+	for (size_t k = resumed + skipped; k < planned; k++)
 		consume(&s, ++step, k, ranks);
 	judge();
+}
+
+static void skip_run(int64_t from, int64_t to, size_t skipped, uint32_t ranks)
+{
+	skip_run_from(8, 20, from, to, skipped, ranks);
 }
 
 START_TEST(a_declared_skip_is_checked_to_have_happened)
@@ -656,6 +663,21 @@ START_TEST(a_declared_skip_is_checked_to_have_happened)
 	f = found(FINDING_D112);
 	ck_assert(f && f->observed.count == 40);
 	ck_assert(f->cause && strstr(f->cause, "2 ranks"));
+	done();
+}
+END_TEST
+
+START_TEST(a_declared_skip_may_pass_over_the_end_of_an_epoch)
+{
+	/* To the end exactly, and beyond it. */
+	for (int64_t to = 30; to <= 33; to += 3) {
+		skip_run_from(24, 36, 25, to, (size_t)to - 24, 2);
+		ck_assert_uint_eq(at_least(SEVERITY_WARNING), 0);
+		done();
+	}
+	/* Not declared as far as it went. */
+	skip_run_from(24, 36, 25, 28, 6, 2);
+	ck_assert_uint_ge(at_least(SEVERITY_ERROR), 1);
 	done();
 }
 END_TEST
@@ -806,6 +828,7 @@ Suite *suite_data_rules(void)
 	tcase_add_test(c, a_group_that_died_half_way_is_no_difference);
 	tcase_add_test(c, loader_workers_that_read_the_same_are_found);
 	tcase_add_test(c, a_declared_skip_is_checked_to_have_happened);
+	tcase_add_test(c, a_declared_skip_may_pass_over_the_end_of_an_epoch);
 	tcase_add_test(c, an_empty_attempt_is_told_by_how_it_ended);
 	tcase_add_test(c, an_undeclared_seed_is_an_error_and_a_declared_one_is_none);
 	tcase_add_test(c, positions_of_checkpoints_are_held_against_what_was_consumed);

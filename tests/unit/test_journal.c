@@ -199,6 +199,60 @@ START_TEST(steps_come_back)
 }
 END_TEST
 
+/* What the user gives as JSON text: declared changes are parsed, the rest is kept where it is JSON.
+ */
+START_TEST(intents_and_configurations_come_back)
+{
+	static const struct rp_record_source sources[] = {
+		{.name = "web", .weight = 0.75}, {.name = "code"}};
+	struct rp_record_options o = options();
+	o.launch = "1";
+	o.sources = sources;
+	o.source_count = 2;
+	o.run = "tiny";
+	o.config = "{\"lr\": 0.1}";
+	o.versions = "torch 2";
+	struct rp_recorder *r = rp_recorder_open(&o);
+	record_steps(r, 1, 4);
+	rp_recorder_close(r, NULL, NULL);
+	o.launch = "2";
+	o.from_step = 3;
+	o.versions = NULL;
+	o.intent = "{\"skip\": [4, 9], \"seed\": [1, 2], \"lr\": true}";
+	r = rp_recorder_open(&o);
+	record_steps(r, 4, 6);
+	record_steps(r, 5, 6);
+	rp_recorder_close(r, NULL, NULL);
+	o.launch = "3";
+	o.intent = "[1]";
+	r = rp_recorder_open(&o);
+	record_steps(r, 7, 8);
+	rp_recorder_close(r, NULL, NULL);
+
+	read_back();
+	ck_assert_str_eq(ledger.run, "tiny");
+	ck_assert_uint_eq(ledger.attempts.count, 4);
+	const struct ledger_attempt *a = ledger.attempts.items;
+	ck_assert_str_eq(a[0].config, "{\"lr\": 0.1}");
+	ck_assert_str_eq(a[0].versions, "");
+	ck_assert(!a[0].intent.any);
+	ck_assert_uint_eq(a[0].weights, 1);
+	ck_assert_double_eq(ledger.weights.items[a[0].first_weight].weight, 0.75);
+	ck_assert(a[1].intent.any && a[1].intent.seed && a[1].intent.lr && !a[1].intent.batch);
+	ck_assert_int_eq(a[1].intent.seed_to, 2);
+	ck_assert_uint_eq(a[1].intent.skips, 1);
+	ck_assert_int_eq(ledger.skips.items[a[1].intent.first_skip].to, 9);
+	/* Not of the turn that the process took by itself. */
+	ck_assert_uint_eq(a[2].again, 1);
+	ck_assert(!a[2].intent.any);
+	ck_assert(!a[3].intent.any);
+	/* What is no JSON, and what is no object. */
+	ck_assert_uint_eq(ledger.noted, 2);
+	ck_assert_uint_eq(ledger.lines_lost, 0);
+	ledger_release(&ledger);
+}
+END_TEST
+
 /* Ids that each encoding is meant for, and ones that it must not be taken for. */
 START_TEST(columns_keep_their_values)
 {
@@ -716,6 +770,7 @@ Suite *suite_journal(void)
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_set_timeout(t, 120);
 	tcase_add_test(t, steps_come_back);
+	tcase_add_test(t, intents_and_configurations_come_back);
 	tcase_add_loop_test(t, columns_keep_their_values, 0, 8);
 	tcase_add_test(t, digests_are_those_of_the_text);
 	tcase_add_test(t, a_step_of_many_blocks_is_one_step);

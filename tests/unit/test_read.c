@@ -662,6 +662,31 @@ END_TEST
 
 /* Scanning ------------------------------------------------------------------------------------- */
 
+/* Every byte at every place of a hash: taken for a digit where it is one, in either case. */
+START_TEST(hashes_are_scanned_and_nothing_else)
+{
+	char text[128] = {0};
+	uint64_t v;
+
+	for (int at = 0; at < 16; at++) {
+		for (int byte = 0; byte < 256; byte++) {
+			strcpy(text, "\"0123456789abcdEF\",");
+			text[1 + at] = (char)byte;
+			bool digit = byte < 128 && strchr("0123456789abcdefABCDEF", byte) && byte;
+			const char *end = scan_hex64(text, &v);
+			ck_assert_msg((end != NULL) == digit, "byte %d at %d", byte, at);
+			if (!digit)
+				continue;
+			ck_assert_ptr_eq(end, text + 18);
+			ck_assert_uint_eq(v, strtoull(text + 1, NULL, 16));
+		}
+	}
+	ck_assert_ptr_null(scan_hex64("\"0123456789abcde\"\n\0\0\0\0\0\0\0\0", &v));
+	ck_assert_ptr_null(scan_hex64("\"0123456789abcdef0\"\n", &v));
+	ck_assert_ptr_null(scan_hex64("0123456789abcdef\"\n\0\0\0\0\0\0", &v));
+}
+END_TEST
+
 START_TEST(integers_of_every_length_are_scanned)
 {
 	char text[80];
@@ -730,6 +755,7 @@ Suite *suite_read(void)
 	tcase_add_test(t, renamed_sources_are_said);
 	tcase_add_test(t, a_hundred_thousand_attempts_are_read);
 	tcase_add_test(t, lines_may_be_spread_over_files);
+	tcase_add_test(t, hashes_are_scanned_and_nothing_else);
 	tcase_add_test(t, integers_of_every_length_are_scanned);
 	tcase_add_test(t, decimals_are_scanned_as_the_library_does);
 	suite_add_tcase(s, t);

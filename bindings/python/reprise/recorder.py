@@ -333,6 +333,8 @@ class Recorder:
 
     def _step(self, step, ids, what):
         if ids is None:
+            if self._watches and not self._pending:
+                raise RuntimeError(f"step {step} consumed no batch of a watched loader")
             ids = self._take_pending(what)
         record = lib.Step(size=ctypes.sizeof(lib.Step), step=int(step), epoch=-1, source=-1, position=-1)
         record.loss = record.lr = record.grad_norm = math.nan

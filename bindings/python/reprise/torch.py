@@ -15,6 +15,7 @@ import itertools
 import os
 import sys
 import threading
+import warnings
 import weakref
 
 from torch.utils.data import DataLoader
@@ -317,6 +318,22 @@ def _innermost(loader):
     return loader if inner is None else inner
 
 
+def _take_over(loader):
+    """An iterator that was made before its loader was watched, as torchdata's loaders make one with their first
+    state_dict(), and Accelerate asks for that at once: have it use the watched collate function too."""
+    iterator = getattr(loader, "_iterator", None)
+    fetcher = getattr(iterator, "_dataset_fetcher", None)
+    if fetcher is not None:
+        fetcher.collate_fn = loader.collate_fn
+    elif getattr(loader, "_initial_iter_for_state_dict", False):
+        warnings.warn(
+            "this loader's workers began before it was watched, and nothing is recorded until they begin again: "
+            "watch a loader before Accelerate prepares it",
+            RuntimeWarning,
+            stacklevel=3,
+        )
+
+
 def watch(loader, recorder, key="index", source=None, tokens=None):
     """Record what `loader` hands out; returns the loader itself, to be iterated as before.
 
@@ -336,6 +353,7 @@ def watch(loader, recorder, key="index", source=None, tokens=None):
     watched = Watch(recorder)
     recorder._watches.append(watched)
     inner.collate_fn = _WatchedCollate(inner.collate_fn, watched.number, key, source, tokens)
+    _take_over(inner)
     if key == "content":
         recorder._keys = recorder._keys or "content"
     try:

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/* `reprise stitch`: one true curve out of whatever logs a run left behind. */
+#ifndef API_CURVES_H
+#define API_CURVES_H
+
+#include "api/verify.h"
+#include "audit/curves.h"
+#include "report/write_log.h"
+
+struct curves_options {
+	struct verify_options common;
+	const struct curve_pattern *patterns; /* --series */
+	size_t pattern_count;
+	const struct stitch_told *told; /* --resume */
+	size_t told_count;
+	int64_t first, last; /* --from, --until: steps that are kept */
+	bool olmo;           /* --rule olmo: score the line by OLMo-core's rule too */
+	bool plot, ascii;    /* draw the curve, in ASCII */
+	unsigned width;      /* of the plot, in characters */
+	bool dead;           /* of the table: points that were rolled back too */
+};
+
+/*
+ * Stitch logs, check each resume against the dead branch, and name spikes. RP_OK with a report,
+ * whatever the verdict; an error where nothing could be read.
+ */
+int curves_stitch(struct report *r, const char *const *paths, size_t n,
+	const struct curves_options *o, struct error *e);
+
+/* Write the stitched curve as CSV: a row for each step, a column for each quantity. The report says
+ * what was left out, and is otherwise empty. */
+int curves_export(struct report *r, const char *const *paths, size_t n,
+	const struct curves_options *o, log_write_fn *write, void *context, struct error *e);
+
+/* The parts of the report that audit shares: attempts and what each resume came to, and series.
+ * `run` is what the rows begin with, or NULL. */
+void curves_add_tables(struct report *r, const struct case_curve *c, const char *run);
+
+/* Draw the first track. NULL where there is nothing to draw. */
+const char *curves_picture(
+	struct report *r, const struct case_curve *c, unsigned width, bool ascii);
+
+#endif

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+/* What the rules about curves share: words for their messages, and places. */
+#ifndef AUDIT_CURVE_WORDS_H
+#define AUDIT_CURVE_WORDS_H
+
+#include "audit/curves.h"
+
+/* "step 12", "steps 481–780" */
+const char *curve_steps(struct findings *sink, double first, double last);
+
+/* A finding's steps, as far as they are known. */
+void curve_place(struct finding *f, double first, double last);
+
+#endif

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT */
+/* Family L: what the logs hold of the line, and what they do not. */
+#include <math.h>
+
+#include "audit/case.h"
+#include "audit/curve_words.h"
+
+#define GAP_INTERVALS 2.5 /* of what is usual on either side is a gap */
+#define GAPS_MANY 20u     /* more are told as one */
+
+const char *curve_steps(struct findings *sink, double first, double last)
+{
+	if (first == last)
+		return findings_text(sink, "step %s", count_text(sink, llround(first)));
+	return findings_text(sink, "steps %s–%s", count_text(sink, llround(first)),
+		count_text(sink, llround(last)));
+}
+
+void curve_place(struct finding *f, double first, double last)
+{
+	if (isfinite(first) && fabs(first) < 9e18)
+		f->place.step_first = llround(first);
+	if (isfinite(last) && fabs(last) < 9e18)
+		f->place.step_last = llround(last);
+}
+
+static void tell_dead(struct findings *sink, const struct case_curve *c, uint32_t i)
+{
+	const struct stitch_track *t = &c->stitch.tracks.items[0];
+	const struct stitch_attempt *a = &c->stitch.attempts.items[i];
+	double first = NAN, last = NAN;
+	size_t k, end;
+
+	stitch_values_of(t, i, &k, &end);
+	for (; k < end; k++) {
+		const struct stitch_value *v = &t->values.items[k];
+		if (v->alive)
+			continue;
+		first = isnan(first) ? v->x : first;
+		last = v->x;
+	}
+	struct finding *f = finding_add(sink, FINDING_L110,
+		"%s of attempt %u (%s) were rolled back", counted_text(sink, a->dead, "point"),
+		a->number, curve_steps(sink, first, last));
+	curve_place(f, first, last);
+	f->observed = quantity_count((int64_t)a->dead);
+	f->unit = "points";
+}
+
+static size_t tell_gaps(struct findings *sink, const struct case_curve *c)
+{
+	const struct stitch_track *t = &c->stitch.tracks.items[0];
+	const uint32_t *line = t->line.items;
+	size_t gaps = 0, n = t->line.count;
+	double lost = 0;
+
+	for (size_t i = 2; i + 1 < n; i++) {
+		const struct stitch_value *a = &t->values.items[line[i - 1]];
+		const struct stitch_value *b = &t->values.items[line[i]];
+		double before = a->x - t->values.items[line[i - 2]].x;
+		double behind = t->values.items[line[i + 1]].x - b->x;
+		if (b->x - a->x <= GAP_INTERVALS * fmax(fmax(before, behind), t->interval))
+			continue;
+		lost += b->x - a->x;
+		if (gaps++ >= GAPS_MANY)
+			continue;
+		struct finding *f = finding_add(sink, FINDING_L111,
+			"nothing is logged between step %s and step %s",
+			count_text(sink, llround(a->x)), count_text(sink, llround(b->x)));
+		curve_place(f, a->x, b->x);
+		f->observed = quantity_real(b->x - a->x);
+		f->expected = quantity_real(fmax(before, behind));
+		f->unit = "steps from point to point";
+	}
+	if (gaps > GAPS_MANY)
+		finding_add(sink, FINDING_L111, "%s in all, over %s",
+			counted_text(sink, gaps, "gap"),
+			counted_text(sink, (uint64_t)llround(lost), "step"));
+	return gaps;
+}
+
+static void tell_hidden(struct findings *sink, const struct stitch_seam *s)
+{
+	struct finding *f = finding_add(sink, FINDING_L113,
+		"the final row's mean loss covers only the steps behind step %s: the last launch resumed "
+		"there",
+		count_text(sink, llround(s->x)));
+
+	curve_place(f, s->x, s->x);
+}
+
+static void run_line(struct audit_case *a, struct findings *sink, struct coverage *cover)
+{
+	const struct case_curve *c = a->curve;
+
+	if (c->stitch.tracks.count == 0) {
+		cover_not_checked(cover, "curve-line", "the logs' line", "the logs hold no curve");
+		return;
+	}
+	for (uint32_t i = 0; i < c->stitch.attempts.count; i++)
+		if (c->stitch.attempts.items[i].dead > 0)
+			tell_dead(sink, c, i);
+	tell_gaps(sink, c);
+	for (size_t i = 0; i < c->stitch.seams.count; i++)
+		if (c->stitch.seams.items[i].hidden)
+			tell_hidden(sink, &c->stitch.seams.items[i]);
+	uint64_t points = c->stitch.tracks.items[0].values.count;
+	cover_ran(cover, "curve-line", "the logs' line", "points", points, points + c->log->dropped,
+		c->log->dropped ? "more points than --limit curve-points" : NULL);
+}
+
+const struct rule rule_curve_line = {
+	.name = "curve-line",
+	.subject = "the logs' line",
+	.needs = NEEDS_CURVE,
+	.run = run_line,
+};

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: MIT */
+/* Family L at resumes: did the curve go on as the interrupted attempt's did? */
+#include <math.h>
+
+#include "audit/case.h"
+#include "audit/curve_words.h"
+
+static const char *number(struct findings *sink, double v)
+{
+	return rounded_text(sink, v, 6);
+}
+
+/* "attempt 2, resumed from step 480" */
+static const char *resume_name(struct findings *sink, const struct case_curve *c, uint32_t attempt)
+{
+	const struct stitch_attempt *a = &c->stitch.attempts.items[attempt];
+
+	return findings_text(sink, "attempt %u, resumed from step %s", a->number,
+		count_text(sink, llround(a->from)));
+}
+
+/* Against the dead branch -----------------------------------------------------------------------
+ */
+
+static void tell_match(
+	struct findings *sink, const struct case_curve *c, const struct curve_resume *r)
+{
+	const struct resume_check *k = &r->check;
+	struct finding *f = finding_add(sink, FINDING_L190,
+		"%s: the loss of %s is that of attempt %u; the largest difference is %s",
+		resume_name(sink, c, k->attempt),
+		k->loss.matched == 1 ? "the first logged step"
+				     : findings_text(sink, "the first %s logged steps",
+					       count_text(sink, (int64_t)k->loss.matched)),
+		c->stitch.attempts.items[k->reference].number, number(sink, k->loss.worst));
+
+	curve_place(f, k->loss.first_x, k->loss.last_x);
+	f->observed = quantity_count((int64_t)k->loss.matched);
+	f->unit = "steps";
+	if (k->grad_norm.pairs > 0 && k->grad_norm.matched > 0)
+		f->meaning = findings_text(sink, "the gradient norm matches for %s of %s too",
+			count_text(sink, (int64_t)k->grad_norm.matched),
+			counted_text(sink, k->grad_norm.pairs, "step"));
+}
+
+/* The quantity that does not match, the most telling one first. */
+static const struct resume_series *mismatch(const struct resume_check *k, const char **name)
+{
+	if (k->lr.pairs > 0 && k->lr.matched < k->lr.pairs) {
+		*name = "learning rate";
+		return &k->lr;
+	}
+	*name = "loss";
+	return &k->loss;
+}
+
+static const char *mismatch_cause(
+	struct findings *sink, const struct curve_resume *r, const struct resume_series *s)
+{
+	const struct resume_check *k = &r->check;
+
+	if (r->explained)
+		return findings_text(sink, "the launch was changed: %s", r->changes);
+	if (s == &k->lr)
+		return "the learning rate schedule did not continue";
+	if (k->outcome == RESUME_SAME_BATCHES)
+		return findings_text(sink,
+			"the same batches (the changes from step to step correlate, r = %s), with other "
+			"randomness, weights or arithmetic",
+			rounded_text(sink, k->correlation, 3));
+	if (!isnan(k->diverges))
+		return findings_text(sink, "other batches from step %s on",
+			count_text(sink, llround(k->diverges)));
+	if (!isnan(k->correlation))
+		return findings_text(sink,
+			"other batches: the changes from step to step do not correlate (r = %s)",
+			rounded_text(sink, k->correlation, 3));
+	return NULL;
+}
+
+static void tell_difference(
+	struct findings *sink, const struct case_curve *c, const struct curve_resume *r)
+{
+	const struct resume_check *k = &r->check;
+	const char *name;
+	const struct resume_series *s = mismatch(k, &name);
+	struct finding *f = finding_add(sink, FINDING_L116,
+		"%s: at step %s the %s is %s, and attempt %u had %s (tolerance %s)",
+		resume_name(sink, c, k->attempt), count_text(sink, llround(s->x)), name,
+		number(sink, s->observed), c->stitch.attempts.items[k->reference].number,
+		number(sink, s->expected), rounded_text(sink, s->tolerance, 2));
+
+	curve_place(f, s->x, s->x);
+	f->observed = quantity_real(s->observed);
+	f->expected = quantity_real(s->expected);
+	f->cause = mismatch_cause(sink, r, s);
+	if (r->explained)
+		f->severity = SEVERITY_INFO;
+	else if (k->outcome == RESUME_SAME_BATCHES || k->weak)
+		f->severity = SEVERITY_WARNING;
+	if (k->loss.pairs > 1 && s == &k->loss)
+		f->meaning = findings_text(sink,
+			"over %s the loss differs by %s on average; two other batches differ by about %s",
+			counted_text(sink, k->loss.pairs, "point"), number(sink, k->offset),
+			rounded_text(sink, k->noise, 3));
+}
+
+static bool tell_check(
+	struct findings *sink, const struct case_curve *c, const struct curve_resume *r)
+{
+	switch (r->check.outcome) {
+	case RESUME_MATCHES:
+		tell_match(sink, c, r);
+		return true;
+	case RESUME_SAME_BATCHES:
+	case RESUME_DIFFERS:
+		tell_difference(sink, c, r);
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* Earlier steps again ---------------------------------------------------------------------------
+ */
+
+static void tell_repeat(
+	struct findings *sink, const struct case_curve *c, const struct curve_resume *r)
+{
+	const struct resume_repeat *p = &r->repeat;
+	const char *source = findings_text(sink, "those of %s of attempt %u",
+		curve_steps(sink, p->source_x, p->source_x + p->last_x - p->first_x),
+		c->stitch.attempts.items[p->source].number);
+	const char *who = resume_name(sink, c, r->check.attempt);
+	const char *what = curve_steps(sink, p->first_x, p->last_x);
+	struct finding *f;
+
+	if (p->equal)
+		f = finding_add(
+			sink, FINDING_L112, "%s: the losses of %s equal %s", who, what, source);
+	else
+		f = finding_add(sink, FINDING_L114,
+			"%s: the changes of the loss over %s repeat %s (r = %s over %s)", who, what,
+			source, rounded_text(sink, p->correlation, 4),
+			counted_text(sink, p->points, "point"));
+	curve_place(f, p->first_x, p->last_x);
+	f->observed = quantity_real(p->lag);
+	f->expected = quantity_real(0);
+	f->unit = "steps of lag";
+	if (p->renumbered) {
+		f->severity = SEVERITY_INFO;
+		f->word = VERDICT_COUNT;
+		f->cause =
+			"the learning rates are shifted with it: only the steps were numbered anew";
+	}
+}
+
+/* Falsely low -----------------------------------------------------------------------------------
+ */
+
+static double line_end(const struct case_curve *c, uint32_t attempt)
+{
+	return c->stitch.attempts.items[attempt].last_x;
+}
+
+/* Whether the dead branch is as low over the same steps: then it is the data's own. */
+static bool reference_is_low(const struct case_curve *c, const struct curve_resume *r)
+{
+	const struct stitch_track *t = stitch_track_of(&c->stitch, CURVE_LOSS);
+	double own = 0, other = 0;
+	size_t i, iend, k, kend, n = 0;
+
+	if (r->check.reference == CURVE_NONE || !t)
+		return false;
+	stitch_values_of(t, r->check.attempt, &i, &iend);
+	stitch_values_of(t, r->check.reference, &k, &kend);
+	for (; i < iend && t->values.items[i].x <= r->low.last_x; i++) {
+		while (k < kend && t->values.items[k].x < t->values.items[i].x)
+			k++;
+		if (k == kend || t->values.items[k].x != t->values.items[i].x)
+			continue;
+		own += t->values.items[i].value;
+		other += t->values.items[k].value;
+		n++;
+	}
+	return n >= 8 && (other - own) / (double)n < 0.5 * r->low.depth;
+}
+
+static void tell_low(
+	struct findings *sink, const struct case_curve *c, const struct curve_resume *r)
+{
+	const struct resume_low *l = &r->low;
+	const char *who = resume_name(sink, c, r->check.attempt);
+	double first = r->check.from + 1;
+	double length = l->last_x - r->check.from;
+	struct finding *f;
+
+	if (!isnan(r->replayed_to)) {
+		f = finding_add(sink, FINDING_L101,
+			"%s: the loss is %s below its trend over %s, where the samples are replays, and "
+			"steps back up behind them",
+			who, rounded_text(sink, l->depth, 3), curve_steps(sink, first, l->last_x));
+		f->observed = quantity_real(length);
+		f->expected = quantity_real(r->replayed_to - r->check.from);
+		f->unit = "steps until the loss is back, and of replay";
+	} else {
+		f = finding_add(sink, FINDING_L115,
+			"%s: the loss is %s below its trend over %s, then back at it: consistent with a "
+			"replay of about %s",
+			who, rounded_text(sink, l->depth, 3), curve_steps(sink, first, l->last_x),
+			counted_text(sink, (uint64_t)llround(length), "step"));
+		f->observed = quantity_real(l->depth);
+		f->unit = "below the trend";
+		if (fabs(length - r->check.from) <= 2 * c->spikes.interval)
+			f->cause = "as long as the run was before the resume: from the start again";
+	}
+	curve_place(f, first, l->last_x);
+	f->meaning = findings_text(sink,
+		"the step up at step %s is the end of it and no divergence (%s standard errors down at the "
+		"resume, %s up)",
+		count_text(sink, llround(l->last_x + 1)), rounded_text(sink, l->down, 3),
+		rounded_text(sink, l->up, 3));
+}
+
+/* The rule --------------------------------------------------------------------------------------
+ */
+
+static void tell_not_checked(
+	struct coverage *cover, const struct case_curve *c, const struct curve_resume *r)
+{
+	struct strbuf b;
+
+	strbuf_init(&b, 1000);
+	curve_resume_words(c, r, &b);
+	cover_not_checked(cover, "curve-resume", "resumes against the dead branch",
+		"attempt %u: %s", c->stitch.attempts.items[r->check.attempt].number,
+		strncmp(strbuf_text(&b), "not checked: ", 13) == 0 ? strbuf_text(&b) + 13
+								   : strbuf_text(&b));
+	strbuf_release(&b);
+}
+
+static void run_resume(struct audit_case *a, struct findings *sink, struct coverage *cover)
+{
+	const struct case_curve *c = a->curve;
+	size_t checked = 0;
+
+	for (size_t i = 0; i < c->resumes.count; i++) {
+		const struct curve_resume *r = &c->resumes.items[i];
+		if (tell_check(sink, c, r))
+			checked++;
+		else
+			tell_not_checked(cover, c, r);
+		if (r->repeat.found)
+			tell_repeat(sink, c, r);
+		if (r->low.found && line_end(c, r->check.attempt) > r->low.last_x &&
+			!reference_is_low(c, r))
+			tell_low(sink, c, r);
+	}
+	if (checked > 0)
+		cover_ran(cover, "curve-resume", "resumes against the dead branch", "resumes",
+			checked, checked, NULL);
+	else if (c->resumes.count == 0)
+		cover_not_checked(cover, "curve-resume", "resumes against the dead branch",
+			"the logs hold no resume");
+}
+
+const struct rule rule_curve_resume = {
+	.name = "curve-resume",
+	.subject = "resumes against the dead branch",
+	.needs = NEEDS_CURVE,
+	.run = run_resume,
+};

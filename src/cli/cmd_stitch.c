@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT */
+/* One curve out of many logs: as a report, or as a table of its own. */
+#define _GNU_SOURCE
+#include <langinfo.h>
+#include <locale.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "api/curves.h"
+#include "base/replace.h"
+#include "cli/answer.h"
+
+#define PLOT_WIDTH_MAX 100u
+
+/* A terminal that does not know UTF-8; what is piped is the same everywhere. */
+static bool wants_ascii(const struct options *o)
+{
+	if (o->plot && strcmp(o->plot, "auto") != 0)
+		return strcmp(o->plot, "ascii") == 0;
+	if (!isatty(STDOUT_FILENO))
+		return false;
+	locale_t locale = newlocale(LC_CTYPE_MASK, "", (locale_t)0);
+	bool ascii = locale == (locale_t)0 || strcmp(nl_langinfo_l(CODESET, locale), "UTF-8") != 0;
+	if (locale != (locale_t)0)
+		freelocale(locale);
+	return ascii;
+}
+
+static struct curves_options curves_options_of(const struct options *o, struct stitch_told *told)
+{
+	unsigned width = answer_style(o).width;
+
+	for (size_t i = 0; i < o->told_count; i++)
+		told[i] = (struct stitch_told){o->told[i].attempt, (double)o->told[i].step};
+	return (struct curves_options){.common = o->verify,
+		.patterns = o->patterns,
+		.pattern_count = o->pattern_count,
+		.told = told,
+		.told_count = o->told_count,
+		.first = o->first_step,
+		.last = o->log.until,
+		.olmo = o->olmo,
+		.plot = !o->json && !o->quiet && !(o->plot && strcmp(o->plot, "none") == 0),
+		.ascii = wants_ascii(o),
+		.width = (width < PLOT_WIDTH_MAX ? width : PLOT_WIDTH_MAX) - 4,
+		.dead = o->dead};
+}
+
+/* The table to stdout as it comes, or to a file that gets its name when it is whole. */
+struct table {
+	struct replacement file;
+	struct strbuf out;
+	const char *path;
+	bool gone; /* whoever reads stdout has gone, or it cannot be written */
+};
+
+static int write_piece(void *context, struct slice text, struct error *e)
+{
+	struct table *out = context;
+
+	if (out->path)
+		return replacement_write(&out->file, text, e);
+	strbuf_add_slice(&out->out, text);
+	if (answer_flush(&out->out, true))
+		return RP_OK;
+	out->gone = true;
+	return fail(e, RP_E_IO, ERROR_NO_OFFSET, "cannot write to stdout");
+}
+
+/* What reading left out, on stderr: the table itself goes to stdout. */
+static void complain_losses(const struct report *r)
+{
+	struct error e = ERROR_INIT;
+
+	for (size_t i = 0; i < r->coverage.list.count; i++) {
+		if (!r->coverage.list.items[i].reason)
+			continue;
+		fail(&e, RP_E_FORMAT, ERROR_NO_OFFSET, "%s; `reprise stitch -v` lists them",
+			r->coverage.list.items[i].reason);
+		answer_complain(NULL, &e);
+	}
+}
+
+static int answer_table(const struct options *o, const struct curves_options *c)
+{
+	struct table out = {.path = o->output};
+	struct error e = ERROR_INIT;
+	struct report r;
+
+	if (out.path && replacement_open(&out.file, out.path, &e) < 0)
+		return answer_error(o, out.path, &e);
+	report_init(&r, o->command->name);
+	answer_init(&out.out, o);
+	int status =
+		curves_export(&r, o->operands, (size_t)o->operand_count, c, write_piece, &out, &e);
+	if (out.path && status == RP_OK)
+		status = replacement_commit(&out.file, &e);
+	else if (out.path)
+		replacement_abandon(&out.file);
+	strbuf_release(&out.out);
+	if (status == RP_OK)
+		complain_losses(&r);
+	report_release(&r);
+	if (status == RP_OK)
+		return EXIT_STATUS_FINE;
+	return out.gone ? EXIT_STATUS_FAILED : answer_error(o, NULL, &e);
+}
+
+int cmd_stitch(const struct options *o)
+{
+	struct stitch_told told[TOLD_MAX];
+	struct curves_options c = curves_options_of(o, told);
+	struct error e = ERROR_INIT;
+	struct report r;
+
+	if (o->csv && o->json)
+		return answer_usage(o, "--csv and --format json contradict each other");
+	if (o->csv || o->output)
+		return answer_table(o, &c);
+	report_init(&r, o->command->name);
+	if (curves_stitch(&r, o->operands, (size_t)o->operand_count, &c, &e) == RP_OK)
+		return answer_report(o, &r);
+	report_release(&r);
+	return answer_error(o, NULL, &e);
+}

@@ -1,0 +1,862 @@
+/* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
+#include "curve/spikes.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "curve/window.h"
+
+#define HALF (SPIKE_WINDOW / 2)
+#define SPIKE_BASE 16u  /* points without which there are no residuals */
+#define ONE_POINT 15.0  /* scales by which a lone point is more than an odd batch */
+#define BEND 0.1        /* of the way that the line reaches ahead */
+#define NEXT_SHARE 0.25 /* of an onset's height, which its neighbour has if it is no odd batch */
+#define FALL_SHARE                                                                                 \
+	0.25             /* of a spike's height, by which the curve may be thought to have fallen  \
+			    behind it */
+#define TAIL 0.985       /* quantile of the residuals that tells how heavy their tail is */
+#define TAILS 3.0        /* times that a spike must be */
+#define SHIFT_POINTS 32u /* after a drop or a shift whose median is the new level */
+#define DROP_SCALES 6.0
+#define DROP_POINTS 8u /* in a row */
+#define BLOCK 256u     /* points of a block of which slow divergence is judged */
+#define BLOCKS_LEAST 6u
+#define DRIFT_SCALES 3.0 /* of a point's noise, and … */
+#define DRIFT_BLOCKS 6.0 /* … of what blocks usually differ by */
+#define NEAR_STEPS 50.0  /* of a resume or another thing that is near */
+#define LEAD_STEPS 100.0
+#define LR_JUMP 0.05 /* relative change from one point to the next that is no schedule */
+
+/* The baseline --------------------------------------------------------------------------------- */
+
+struct baseline {
+	struct window older, newer; /* halves of the last accepted points */
+	struct window residuals;
+	size_t accepted; /* points since the curve, or a new level, began */
+	double quantum;  /* least step of the values, where it is more than their noise; else 0 */
+	size_t since;    /* points since the quantum was looked for */
+};
+
+static int no_memory(struct error *e)
+{
+	return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for the spikes");
+}
+
+static bool baseline_init(struct baseline *b)
+{
+	*b = (struct baseline){0};
+	bool a = window_init(&b->older, HALF), c = window_init(&b->newer, HALF);
+	return window_init(&b->residuals, SPIKE_WINDOW) && a && c;
+}
+
+static void baseline_release(struct baseline *b)
+{
+	window_release(&b->older);
+	window_release(&b->newer);
+	window_release(&b->residuals);
+}
+
+static void baseline_clear(struct baseline *b)
+{
+	window_clear(&b->older);
+	window_clear(&b->newer);
+	window_clear(&b->residuals);
+	b->accepted = 0;
+}
+
+/*
+ * The level that the next point should have, and by how much it moves from point to point: the line
+ * through the medians of both halves, each in its middle.
+ */
+static double baseline_level(const struct baseline *b, double *slope)
+{
+	double newer = window_median(&b->newer), n = (double)b->newer.n, m = (double)b->older.n;
+
+	*slope = 0;
+	if (b->older.n < SPIKE_BASE / 2)
+		return newer;
+	*slope = (newer - window_median(&b->older)) / ((n + m) / 2);
+	return newer + *slope * (n + 1) / 2;
+}
+
+static void baseline_accept(struct baseline *b, double v, double residual)
+{
+	/* Both halves grow alike; what leaves the newer one goes over to the older one. */
+	if (b->newer.n > b->older.n || b->newer.n == HALF)
+		window_add(&b->older, window_pop(&b->newer));
+	window_add(&b->newer, v);
+	b->accepted++;
+	if (isfinite(residual))
+		window_add(&b->residuals, residual);
+}
+
+/* Look now and then whether the values come in steps that are larger than their noise. */
+static void find_quantum(struct baseline *b)
+{
+	double least;
+
+	if (b->since++ % 64 != 0 || b->newer.n < SPIKE_LEARN / 2)
+		return;
+	size_t distinct = window_distinct(&b->newer, &least);
+	b->quantum = distinct < b->newer.n / 2 && !isnan(least) ? least : 0;
+}
+
+static double baseline_scale(const struct baseline *b, double level, double resolution)
+{
+	double middle = window_median(&b->residuals);
+	double s = 1.4826 * window_distance(&b->residuals, middle);
+
+	s = fmax(s, 1e-4 * fabs(level));
+	s = fmax(s, resolution);
+	return fmax(s, b->quantum);
+}
+
+/* Finding -------------------------------------------------------------------------------------- */
+
+struct search {
+	struct spikes *out;
+	const struct spike_curve *c;
+	struct baseline b;
+	double interval;
+	double *scratch; /* SPIKE_AFTER */
+};
+
+static int compare_doubles(const void *pa, const void *pb)
+{
+	double a = *(const double *)pa, b = *(const double *)pb;
+
+	return (a > b) - (a < b);
+}
+
+/* The median of the finite values in [first, end), of at most SPIKE_AFTER of them. */
+static double median_of(struct search *q, size_t first, size_t end)
+{
+	size_t n = 0;
+
+	for (size_t i = first; i < end && n < SPIKE_AFTER; i++)
+		if (isfinite(q->c->v[i]))
+			q->scratch[n++] = q->c->v[i];
+	if (n == 0)
+		return NAN;
+	qsort(q->scratch, n, sizeof *q->scratch, compare_doubles);
+	return (q->scratch[(n - 1) / 2] + q->scratch[n / 2]) / 2;
+}
+
+static struct spike *add(struct search *q, enum spike_class class, size_t at, struct error *e)
+{
+	struct spike *k = array_push(&q->out->list, SIZE_MAX);
+
+	if (!k) {
+		no_memory(e);
+		return NULL;
+	}
+	*k = (struct spike){.class = (uint8_t) class,
+		.x = q->c->x[at],
+		.attempt = q->c->attempt ? q->c->attempt[at] : 0,
+		.peak = NAN,
+		.peak_x = NAN,
+		.end_x = NAN,
+		.baseline = NAN,
+		.scale = NAN,
+		.level = NAN,
+		.lead = NAN,
+		.place_x = NAN};
+	return k;
+}
+
+/* An event that began: what it is held against is frozen. */
+struct event {
+	size_t begin;
+	double level, scale;
+	double slope; /* per point, never upwards */
+	double age;   /* points of the curve before it */
+	double peak;  /* so far */
+};
+
+/*
+ * A curve falls with the logarithm of its steps, or slower: a line would soon be below any. Nor is
+ * a small spike held against what the curve might have fallen to long after it.
+ */
+static double expected_at(const struct event *v, size_t i)
+{
+	double fall = -v->slope * v->age * log1p((double)(i - v->begin) / v->age);
+
+	return v->level - fmin(fall, FALL_SHARE * fmax(0, v->peak - v->level));
+}
+
+/* The first of SPIKE_BACK_POINTS in a row that are back; `end` where none are. NaN ends it. */
+static size_t find_recovery(const struct search *q, struct event *v, size_t end, bool *broken)
+{
+	size_t row = 0;
+
+	*broken = false;
+	v->peak = v->level;
+	for (size_t i = v->begin; i < end; i++) {
+		if (!isfinite(q->c->v[i])) {
+			*broken = true;
+			return end;
+		}
+		v->peak = fmax(v->peak, q->c->v[i]);
+		row = q->c->v[i] <= expected_at(v, i) + SPIKE_BACK * v->scale ? row + 1 : 0;
+		if (row == SPIKE_BACK_POINTS)
+			return i + 1 - SPIKE_BACK_POINTS;
+	}
+	return end;
+}
+
+/* Where the median of what follows is looked for: from SPIKE_SLOW_STEPS behind the onset on. */
+static size_t after_slow(const struct search *q, const struct event *v)
+{
+	size_t i = v->begin;
+
+	while (i < q->c->n && q->c->x[i] - q->c->x[v->begin] <= SPIKE_SLOW_STEPS)
+		i++;
+	return i;
+}
+
+static double slope_between(struct search *q, size_t first, size_t end)
+{
+	size_t middle = first + (end - first) / 2;
+
+	return median_of(q, middle, end) - median_of(q, first, middle);
+}
+
+/* Whether it went to another level at once and stayed there, without a peak. */
+static bool is_shift(struct search *q, const struct event *v, size_t end, double peak)
+{
+	size_t few = v->begin + SHIFT_POINTS < end ? v->begin + SHIFT_POINTS : end;
+	double early = median_of(q, v->begin, few), late = median_of(q, few, end);
+
+	if (few - v->begin < SHIFT_POINTS / 2 || isnan(late))
+		return false;
+	double rise = early - v->level;
+	return fabs(late - early) <= fmax(2 * v->scale, 0.25 * rise) &&
+	       peak - early <= fmax(5 * v->scale, 0.5 * rise);
+}
+
+/* Classify an event that goes up at v->begin; the index where the search goes on. */
+static size_t tell_event(struct search *q, struct event *v, struct error *e)
+{
+	const struct spike_curve *c = q->c;
+	bool broken;
+	size_t back = find_recovery(q, v, c->n, &broken);
+	size_t late = after_slow(q, v);
+	double steps = back < c->n ? c->x[back] - c->x[v->begin] : INFINITY;
+	size_t end = back < c->n && steps <= SPIKE_SLOW_STEPS ? back : late;
+	struct spike *k = add(q, SPIKE_FAST, v->begin, e);
+
+	if (!k)
+		return SIZE_MAX;
+	k->baseline = v->level;
+	k->scale = v->scale;
+	k->peak = -INFINITY;
+	size_t i = v->begin;
+	for (; i < end && isfinite(c->v[i]); i++) {
+		if (c->v[i] > k->peak) {
+			k->peak = c->v[i];
+			k->peak_x = c->x[i];
+		}
+	}
+	k->points = i - v->begin;
+	size_t follows = end + SPIKE_AFTER < c->n ? end + SPIKE_AFTER : c->n;
+	k->level =
+		median_of(q, end < c->n ? end : v->begin + k->points / 2, end < c->n ? follows : i);
+	if (steps <= SPIKE_SLOW_STEPS) {
+		k->end_x = c->x[back];
+		k->class = steps <= SPIKE_FAST_STEPS ? SPIKE_FAST : SPIKE_SLOW;
+		return back;
+	}
+	/* It did not come back. NaN within the time is a divergence; so is a level that stays up.
+	 */
+	double half = v->level + 0.5 * (k->peak - v->level);
+	bool long_enough = late < c->n || k->points >= 2 * SHIFT_POINTS;
+	if (i < end || (broken && i < c->n)) {
+		k->class = SPIKE_DIVERGED;
+		return i;
+	}
+	if (is_shift(q, v, late < c->n ? follows : i, k->peak))
+		k->class = SPIKE_SHIFT;
+	else if (long_enough && k->level > half &&
+		 slope_between(q, v->begin + k->points / 2, late < c->n ? follows : i) >= 0)
+		k->class = SPIKE_DIVERGED;
+	else if (late >= c->n)
+		k->class = SPIKE_OPEN;
+	else if (k->level > expected_at(v, late) + SPIKE_BACK * v->scale)
+		k->class = SPIKE_PARTIAL;
+	else
+		k->class = SPIKE_SLOW;
+	return i;
+}
+
+static size_t tell_not_finite(struct search *q, size_t i, struct error *e)
+{
+	const struct spike_curve *c = q->c;
+	struct spike *k = add(q, SPIKE_NOT_FINITE, i, e);
+
+	if (!k)
+		return SIZE_MAX;
+	while (i < c->n && !isfinite(c->v[i])) {
+		k->points++;
+		i++;
+	}
+	k->end_x = i < c->n ? c->x[i] : NAN;
+	return i;
+}
+
+/* A drop: DROP_POINTS in a row far below, and the median of what follows too. */
+static bool is_drop(struct search *q, const struct event *v)
+{
+	const struct spike_curve *c = q->c;
+
+	if (v->begin + SHIFT_POINTS > c->n)
+		return false;
+	for (size_t i = v->begin; i < v->begin + DROP_POINTS; i++)
+		if (!(c->v[i] < v->level - SPIKE_TWO * v->scale))
+			return false;
+	/* At once: a curve that wanders is no drop. */
+	if (v->begin < DROP_POINTS ||
+		median_of(q, v->begin - DROP_POINTS, v->begin) -
+				median_of(q, v->begin, v->begin + DROP_POINTS) <
+			DROP_SCALES * v->scale)
+		return false;
+	return median_of(q, v->begin, v->begin + SHIFT_POINTS) < v->level - DROP_SCALES * v->scale;
+}
+
+static size_t tell_drop(struct search *q, const struct event *v, struct error *e)
+{
+	struct spike *k = add(q, SPIKE_DROP, v->begin, e);
+
+	if (!k)
+		return SIZE_MAX;
+	k->baseline = v->level;
+	k->scale = v->scale;
+	k->level = median_of(q, v->begin, v->begin + SHIFT_POINTS);
+	k->points = SHIFT_POINTS;
+	return v->begin;
+}
+
+/* Whether the point at i begins an event: far enough, or with two of three, and no odd batch alone.
+ */
+static bool is_onset(
+	struct search *q, size_t i, double level, double slope, double middle, double s)
+{
+	const struct spike_curve *c = q->c;
+	double tail = window_quantile(&q->b.residuals, TAIL) - middle;
+	double one = fmax(SPIKE_ONE * s, TAILS * tail);
+	double two = fmax(SPIKE_TWO * s, TAILS * tail / 1.5);
+	double z = c->v[i] - level - middle;
+	size_t high = 0, near = 0;
+
+	if (!(z > two))
+		return false;
+	for (size_t k = i + 1; k < i + 3 && k < c->n; k++) {
+		double r = c->v[k] - level - slope * (double)(k - i) - middle;
+		high += r > two || isnan(c->v[k]);
+		near += r > fmax(SPIKE_BACK * s, NEXT_SHARE * z) || isnan(c->v[k]);
+	}
+	if (z > fmax(ONE_POINT * s, 3 * one))
+		return true;
+	if (z > one) {
+		/* A step of its own that is back at once is an odd batch; a mean of many steps is
+		 * not. */
+		if (near > 0 || q->interval > 1 || i + 1 == c->n)
+			return true;
+		q->out->odd++;
+		return false;
+	}
+	return high > 0;
+}
+
+/* Judge the point at i, which is finite and has a baseline. *next: where to go on, i: accept it. */
+static int judge_point(
+	struct search *q, size_t i, double level, double slope, size_t *next, struct error *e)
+{
+	const struct spike_curve *c = q->c;
+	double middle = window_median(&q->b.residuals);
+	double s = baseline_scale(&q->b, level, c->resolution ? (double)c->resolution[i] : 0);
+	/* Where the curve falls fast, as in early training, it bends too, and the line errs by a
+	 * share of what it reaches ahead. */
+	s += BEND * fabs(slope) * (double)(q->b.newer.n + 1) / 2;
+	struct event event = {
+		i, level + middle, s, fmin(slope, 0), (double)q->b.accepted, level + middle};
+
+	*next = i;
+	q->out->judged++;
+	if (q->b.quantum > 0 && s == q->b.quantum)
+		q->out->coarse = q->b.quantum;
+	if (is_onset(q, i, level, slope, middle, s)) {
+		*next = tell_event(q, &event, e);
+		if (*next == SIZE_MAX)
+			return e->status;
+		/* What it settled at is a new curve. */
+		if (isnan(q->out->list.items[q->out->list.count - 1].end_x))
+			baseline_clear(&q->b);
+		*next = *next > i ? *next : i + 1;
+	} else if (c->down && c->v[i] < level + middle - DROP_SCALES * s && is_drop(q, &event)) {
+		if (tell_drop(q, &event, e) == SIZE_MAX)
+			return e->status;
+		baseline_clear(&q->b);
+	}
+	return RP_OK;
+}
+
+static int search_curve(struct search *q, struct error *e)
+{
+	const struct spike_curve *c = q->c;
+
+	for (size_t i = 0; i < c->n;) {
+		size_t next = i;
+		if (!isfinite(c->v[i])) {
+			i = tell_not_finite(q, i, e);
+			if (i == SIZE_MAX)
+				return e->status;
+			continue;
+		}
+		bool based = q->b.newer.n + q->b.older.n >= SPIKE_BASE;
+		double slope = 0, level = based ? baseline_level(&q->b, &slope) : c->v[i];
+		if (q->b.residuals.n >= SPIKE_LEARN &&
+			judge_point(q, i, level, slope, &next, e) < 0)
+			return e->status;
+		if (next > i) {
+			i = next;
+			continue;
+		}
+		find_quantum(&q->b);
+		/* Unless the level was just found to be a new one. */
+		baseline_accept(&q->b, c->v[i], based && q->b.accepted > 0 ? c->v[i] - level : NAN);
+		i++;
+	}
+	return RP_OK;
+}
+
+/* Rising slowly -------------------------------------------------------------------------------- */
+
+static bool overlaps(const struct spikes *out, size_t from, double first, double last)
+{
+	for (size_t i = from; i < out->list.count; i++) {
+		const struct spike *k = &out->list.items[i];
+		double end = isnan(k->end_x) ? INFINITY : k->end_x;
+		if (k->class != SPIKE_DROP && k->x <= last && end >= first)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * A level that rises over blocks of points far beyond what blocks differ by, and does not return by
+ * the end of the curve.
+ */
+static int search_drift(struct search *q, size_t from, struct error *e)
+{
+	const struct spike_curve *c = q->c;
+	size_t blocks = c->n / BLOCK;
+
+	if (blocks < BLOCKS_LEAST)
+		return RP_OK;
+	double *level = calloc(3 * blocks, sizeof *level);
+	if (!level)
+		return no_memory(e);
+	double *noise = level + blocks, *change = noise + blocks;
+	for (size_t b = 0; b < blocks; b++) {
+		size_t first = c->n - (blocks - b) * BLOCK;
+		double changes[BLOCK];
+		size_t n = 0;
+		level[b] = median_of(q, first, first + BLOCK);
+		for (size_t i = first + 1; i < first + BLOCK; i++)
+			if (isfinite(c->v[i]) && isfinite(c->v[i - 1]))
+				changes[n++] = fabs(c->v[i] - c->v[i - 1]) / M_SQRT2;
+		qsort(changes, n, sizeof *changes, compare_doubles);
+		noise[b] = n ? 1.4826 * changes[n / 2] : NAN;
+	}
+	/* From the end backwards to where the rise begins. */
+	size_t low = blocks - 1;
+	while (low > 0 && level[low - 1] < level[low])
+		low--;
+	size_t n = 0;
+	for (size_t b = 1; b < low; b++)
+		change[n++] = fabs(level[b] - level[b - 1]);
+	qsort(change, n, sizeof *change, compare_doubles);
+	double usual = n >= 3 ? 1.4826 * change[n / 2] : NAN;
+	double rise = level[blocks - 1] - level[low];
+	size_t first = c->n - (blocks - low) * BLOCK;
+	bool found = low + 3 < blocks && rise > DRIFT_SCALES * noise[low] &&
+		     rise > DRIFT_BLOCKS * usual &&
+		     !overlaps(q->out, from, c->x[first], c->x[c->n - 1]);
+	if (found) {
+		struct spike *k = add(q, SPIKE_DRIFT, first, e);
+		if (k) {
+			k->baseline = level[low];
+			k->scale = noise[low];
+			k->level = level[blocks - 1];
+			k->points = c->n - first;
+		}
+	}
+	free(level);
+	return e->status;
+}
+
+int spikes_find(struct spikes *out, const struct spike_curve *c, double interval, struct error *e)
+{
+	struct search q = {.out = out, .c = c, .interval = isnan(interval) ? 1 : interval};
+	size_t from = out->list.count;
+	int status = RP_OK;
+
+	q.scratch = calloc(SPIKE_AFTER, sizeof *q.scratch);
+	if (!baseline_init(&q.b) || !q.scratch)
+		status = no_memory(e);
+	out->points += c->n;
+	if (status == RP_OK)
+		status = search_curve(&q, e);
+	if (status == RP_OK)
+		status = search_drift(&q, from, e);
+	baseline_release(&q.b);
+	free(q.scratch);
+	return status;
+}
+
+/* Places --------------------------------------------------------------------------------------- */
+
+double spikes_warmup_end(const struct stitch *s)
+{
+	const struct stitch_track *t = stitch_track_of(s, CURVE_LR);
+	size_t n = t ? t->line.count : 0, i = 1;
+
+	while (i < n && t->values.items[t->line.items[i]].value >
+				t->values.items[t->line.items[i - 1]].value)
+		i++;
+	return i >= 3 && i < n ? t->values.items[t->line.items[i - 1]].x : NAN;
+}
+
+struct placing {
+	const struct stitch *s;
+	double warmup, interval;
+	double *lr_changes; /* x, ascending */
+	size_t lr_count;
+};
+
+static void place_at(struct spike *k, enum spike_place place, double x)
+{
+	k->place = (uint8_t)place;
+	k->place_x = x;
+}
+
+/* The nearest of sorted x that is at most `room` before the onset, or NAN. */
+static double nearest_before(const double *list, size_t n, double x, double room)
+{
+	double best = NAN;
+
+	for (size_t i = 0; i < n && list[i] <= x; i++)
+		if (x - list[i] <= room)
+			best = list[i];
+	return best;
+}
+
+static void find_lr_changes(struct placing *p)
+{
+	const struct stitch_track *t = stitch_track_of(p->s, CURVE_LR);
+
+	if (!t || t->line.count < 3)
+		return;
+	p->lr_changes = calloc(t->line.count, sizeof *p->lr_changes);
+	for (size_t i = 2; p->lr_changes && i < t->line.count; i++) {
+		double a = t->values.items[t->line.items[i - 2]].value;
+		double b = t->values.items[t->line.items[i - 1]].value;
+		double c = t->values.items[t->line.items[i]].value;
+		/* A schedule goes on as it went. */
+		if (fabs(c - b) > LR_JUMP * fabs(b) &&
+			fabs((c - b) - (b - a)) > LR_JUMP * fabs(b) && p->lr_count < t->line.count)
+			p->lr_changes[p->lr_count++] = t->values.items[t->line.items[i]].x;
+	}
+}
+
+static bool near_mark(const struct placing *p, struct spike *k, enum curve_mark_kind kind,
+	enum spike_place place, double room)
+{
+	for (size_t i = 0; i < p->s->log->marks.count; i++) {
+		const struct curve_mark *m = &p->s->log->marks.items[i];
+		if (m->kind != kind || m->unit != p->s->axis || !(fabs(m->x - k->x) <= room))
+			continue;
+		place_at(k, place, m->x);
+		return true;
+	}
+	return false;
+}
+
+/* Where the epoch's number changes, by the track of epochs. */
+static bool near_epoch(const struct placing *p, struct spike *k, double room)
+{
+	const struct stitch_track *t = stitch_track_of(p->s, CURVE_EPOCH_COUNT);
+
+	for (size_t i = 1; t && i < t->line.count; i++) {
+		const struct stitch_value *a = &t->values.items[t->line.items[i - 1]];
+		const struct stitch_value *b = &t->values.items[t->line.items[i]];
+		if (floor(a->value) == floor(b->value) || !(fabs(b->x - k->x) <= room))
+			continue;
+		place_at(k, SPIKE_AT_EPOCH, b->x);
+		return true;
+	}
+	return near_mark(p, k, CURVE_EPOCH, SPIKE_AT_EPOCH, room);
+}
+
+static void place_spike(const struct placing *p, struct spike *k)
+{
+	double room = fmax(NEAR_STEPS, 5 * p->interval);
+	const struct stitch_attempt *a = &p->s->attempts.items[k->attempt];
+
+	for (size_t i = 0; i < p->s->seams.count; i++)
+		if (k->x > p->s->seams.items[i].x && k->x - p->s->seams.items[i].x <= room)
+			place_at(k, SPIKE_AT_RESUME, p->s->seams.items[i].x);
+	if (a->parent != CURVE_NONE && k->x > a->from && k->x - a->from <= room)
+		place_at(k, SPIKE_AT_RESUME, a->from);
+	if (k->place != SPIKE_ANYWHERE)
+		return;
+	double lr = nearest_before(p->lr_changes, p->lr_count, k->x, room);
+	if (!isnan(lr))
+		place_at(k, SPIKE_AT_LR_CHANGE, lr);
+	else if (fabs(k->x - p->warmup) <= fmax(room, 0.1 * p->warmup))
+		place_at(k, SPIKE_AT_WARMUP_END, p->warmup);
+	else if (!near_mark(p, k, CURVE_OVERFLOW, SPIKE_AT_SCALER, 5 * fmax(1, p->interval)))
+		near_epoch(p, k, 2 * fmax(1, p->interval));
+}
+
+/* The curves of a stitch ------------------------------------------------------------------------
+ */
+
+struct arrays {
+	double *x, *v;
+	float *resolution;
+	uint32_t *attempt;
+	size_t n;
+};
+
+static bool arrays_alloc(struct arrays *a, size_t n)
+{
+	*a = (struct arrays){.x = calloc(n + 1, sizeof *a->x),
+		.v = calloc(n + 1, sizeof *a->v),
+		.resolution = calloc(n + 1, sizeof *a->resolution),
+		.attempt = calloc(n + 1, sizeof *a->attempt)};
+	return a->x && a->v && a->resolution && a->attempt;
+}
+
+static void arrays_free(struct arrays *a)
+{
+	free(a->x);
+	free(a->v);
+	free(a->resolution);
+	free(a->attempt);
+}
+
+static void arrays_add(struct arrays *a, const struct stitch_value *v, bool logarithm)
+{
+	/* A gradient norm is judged by its size, and its resolution is lost with it. */
+	if (logarithm && !(v->value > 0) && isfinite(v->value))
+		return;
+	a->x[a->n] = v->x;
+	a->v[a->n] = logarithm ? log(v->value) : v->value;
+	a->resolution[a->n] = logarithm ? 0 : v->resolution;
+	a->attempt[a->n++] = v->attempt;
+}
+
+static void arrays_line(struct arrays *a, const struct stitch_track *t, bool logarithm)
+{
+	for (size_t i = 0; i < t->line.count; i++)
+		arrays_add(a, &t->values.items[t->line.items[i]], logarithm);
+}
+
+/* The dead part of an attempt behind what leads to it, of which a few windows are enough. */
+static size_t arrays_dead(struct arrays *a, const struct stitch *s, const struct stitch_track *t,
+	uint32_t attempt, uint32_t *index)
+{
+	size_t first, end, dead = 0;
+
+	stitch_values_of(t, attempt, &first, &end);
+	for (size_t i = first; i < end; i++)
+		dead += !t->values.items[i].alive;
+	size_t n = stitch_branch(s, t, attempt, INFINITY, index, dead + 4 * SPIKE_WINDOW);
+	a->n = 0;
+	for (size_t i = 0; i < n; i++)
+		arrays_add(a, &t->values.items[index[i]], false);
+	return dead;
+}
+
+static int find_dead(
+	struct spikes *out, const struct stitch *s, const struct stitch_track *t, struct error *e)
+{
+	struct arrays a;
+	uint32_t *index = calloc(t->values.count + 1, sizeof *index);
+	int status = RP_OK;
+
+	if (!arrays_alloc(&a, t->values.count) || !index)
+		status = no_memory(e);
+	for (uint32_t i = 0; status == RP_OK && i < s->attempts.count; i++) {
+		if (s->attempts.items[i].dead == 0)
+			continue;
+		struct spikes own = {.coarse = NAN};
+		size_t dead = arrays_dead(&a, s, t, i, index);
+		struct spike_curve c = {a.x, a.v, a.resolution, a.attempt, a.n, false};
+		status = spikes_find(&own, &c, t->interval, e);
+		for (size_t k = 0; status == RP_OK && k < own.list.count; k++) {
+			struct spike *from = &own.list.items[k];
+			if (from->attempt != i || from->x < a.x[a.n - dead])
+				continue;
+			struct spike *to = array_push(&out->list, SIZE_MAX);
+			if (!to) {
+				status = no_memory(e);
+				break;
+			}
+			*to = *from;
+			to->dead = true;
+		}
+		array_release(&own.list);
+	}
+	arrays_free(&a);
+	free(index);
+	return status;
+}
+
+/* By how much the gradient norm was first, by its own events on the line. */
+static int find_leads(struct spikes *out, const struct stitch *s, struct error *e)
+{
+	const struct stitch_track *t = stitch_track_of(s, CURVE_GRAD_NORM);
+	struct spikes own = {.coarse = NAN};
+	struct arrays a;
+
+	if (!t)
+		return RP_OK;
+	int status = arrays_alloc(&a, t->values.count) ? RP_OK : no_memory(e);
+	if (status == RP_OK) {
+		arrays_line(&a, t, true);
+		struct spike_curve c = {a.x, a.v, a.resolution, a.attempt, a.n, false};
+		status = spikes_find(&own, &c, t->interval, e);
+	}
+	for (size_t i = 0; status == RP_OK && i < out->list.count; i++) {
+		struct spike *k = &out->list.items[i];
+		for (size_t g = 0; g < own.list.count && !k->dead && k->class <= SPIKE_DIVERGED;
+			g++) {
+			double lead = k->x - own.list.items[g].x;
+			if (fabs(lead) <= LEAD_STEPS && (isnan(k->lead) || lead > k->lead))
+				k->lead = lead;
+		}
+	}
+	array_release(&own.list);
+	arrays_free(&a);
+	return status;
+}
+
+static int compare_spikes(const void *pa, const void *pb)
+{
+	const struct spike *a = pa, *b = pb;
+
+	if (a->x != b->x)
+		return a->x < b->x ? -1 : 1;
+	return (a->attempt > b->attempt) - (a->attempt < b->attempt);
+}
+
+int spikes_of(struct spikes *out, const struct stitch *s, struct error *e)
+{
+	const struct stitch_track *t = stitch_track_of(s, CURVE_LOSS);
+	struct arrays a;
+
+	*out = (struct spikes){.coarse = NAN, .interval = 1};
+	if (!t)
+		return RP_OK;
+	out->interval = isnan(t->interval) ? 1 : t->interval;
+	int status = arrays_alloc(&a, t->values.count) ? RP_OK : no_memory(e);
+	if (status == RP_OK) {
+		arrays_line(&a, t, false);
+		struct spike_curve c = {a.x, a.v, a.resolution, a.attempt, a.n, true};
+		status = spikes_find(out, &c, t->interval, e);
+	}
+	arrays_free(&a);
+	if (status == RP_OK)
+		status = find_dead(out, s, t, e);
+	if (status == RP_OK)
+		status = find_leads(out, s, e);
+	struct placing p = {.s = s, .warmup = spikes_warmup_end(s), .interval = out->interval};
+	if (status == RP_OK) {
+		find_lr_changes(&p);
+		for (size_t i = 0; i < out->list.count; i++)
+			place_spike(&p, &out->list.items[i]);
+		if (out->list.count > 1)
+			qsort(out->list.items, out->list.count, sizeof *out->list.items,
+				compare_spikes);
+	} else {
+		spikes_release(out);
+	}
+	free(p.lr_changes);
+	return status;
+}
+
+void spikes_release(struct spikes *out)
+{
+	array_release(&out->list);
+}
+
+const char *spike_class_name(enum spike_class class)
+{
+	static const char *const names[SPIKE_CLASSES] = {
+		[SPIKE_FAST] = "spike, fast recovery",
+		[SPIKE_SLOW] = "spike, slow recovery",
+		[SPIKE_PARTIAL] = "spike, not fully recovered",
+		[SPIKE_OPEN] = "spike, not back at the end of the log",
+		[SPIKE_DIVERGED] = "diverged",
+		[SPIKE_DRIFT] = "divergence without a spike",
+		[SPIKE_SHIFT] = "level shift",
+		[SPIKE_DROP] = "sudden drop",
+		[SPIKE_NOT_FINITE] = "not finite",
+	};
+
+	return names[class];
+}
+
+/* OLMo's rule -----------------------------------------------------------------------------------
+ */
+
+struct olmo_history {
+	double ring[OLMO_WINDOW];
+	size_t n;
+};
+
+/* Judge a value by those before it, in the order in which they came, and keep it. */
+static bool olmo_spike(struct olmo_history *h, double v)
+{
+	double sum = 0, square = 0;
+	bool spike = false;
+
+	if (h->n >= OLMO_WINDOW) {
+		for (size_t i = h->n - OLMO_WINDOW; i < h->n; i++)
+			sum += h->ring[i % OLMO_WINDOW];
+		double mean = sum / OLMO_WINDOW;
+		for (size_t i = h->n - OLMO_WINDOW; i < h->n; i++)
+			square += (h->ring[i % OLMO_WINDOW] - mean) *
+				  (h->ring[i % OLMO_WINDOW] - mean);
+		double deviation = sqrt(square / OLMO_WINDOW);
+		spike = deviation >= 1e-10 && v > mean + OLMO_DEVIATIONS * deviation;
+	}
+	h->ring[h->n++ % OLMO_WINDOW] = v;
+	return spike;
+}
+
+struct olmo olmo_score(const double *loss, const double *grad_norm, const bool *has_grad_norm,
+	size_t n, bool *flags)
+{
+	struct olmo o = {.points = n, .total = NAN, .score = NAN};
+	struct olmo_history of_loss = {.n = 0}, of_grad = {.n = 0};
+	size_t recent = 0, begin = n > OLMO_SCORE ? n - OLMO_SCORE : 0;
+
+	for (size_t i = 0; i < n; i++) {
+		bool spike = loss && olmo_spike(&of_loss, loss[i]);
+		if (grad_norm && (!has_grad_norm || has_grad_norm[i]))
+			spike |= olmo_spike(&of_grad, grad_norm[i]);
+		o.spikes += spike;
+		recent += spike && i >= begin;
+		if (flags)
+			flags[i] = spike;
+	}
+	if (n >= OLMO_WINDOW)
+		o.total = (double)o.spikes / (double)n;
+	if (n >= OLMO_SCORE)
+		o.score = (double)recent / OLMO_SCORE;
+	return o;
+}
