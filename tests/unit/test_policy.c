@@ -94,7 +94,7 @@ START_TEST(built_in_policies)
 	/* A checkpoint has no sample log and no original with it. */
 	for (size_t i = 0; i < RULE_COUNT; i++)
 		ck_assert_int_eq(p.needs[i] == NEED_NONE,
-			(rules[i]->needs & (NEEDS_LEDGER | NEEDS_ORIGINAL)) != 0);
+			(rules[i]->needs & (NEEDS_LEDGER | NEEDS_CURVE | NEEDS_ORIGINAL)) != 0);
 }
 END_TEST
 
