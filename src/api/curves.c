@@ -686,8 +686,11 @@ static void summarize(struct report *r, const struct case_curve *c)
 static void conclude_stitch(
 	struct report *r, const struct case_curve *c, const struct curves_options *o)
 {
-	struct verdict_case v = {0};
+	/* Warnings are what a curve can say: nothing in it is proof, and all of it is why one looks. */
+	struct verdict_case v = {.failing = SEVERITY_WARNING};
 	size_t match = 0, steps = 0, n = c->resumes.count;
+
+	r->failing = SEVERITY_WARNING;
 
 	for (size_t i = 0; i < n; i++) {
 		const struct resume_check *k = &c->resumes.items[i].check;

@@ -11,7 +11,7 @@
 #define SCALE_POINTS 20000u  /* of the loss scale that are looked at */
 #define SCALE_BLOCKS 20u     /* blocks of equal length, of whose medians the trend is judged */
 #define SCALE_BLOCK_LEAST 8u /* points in one */
-#define SCALE_POWERS 3.0     /* of two, by which it falls for good */
+#define SCALE_POWERS 2.0     /* of two, by which the last quarter lies below the first half */
 
 /* Replays, by the sample log --------------------------------------------------------------------
  */
@@ -280,18 +280,21 @@ double curve_scale_falls(
 		median[b] = m ? block[m / 2] : NAN;
 		first[b] = t->values.items[index[begin]].x;
 	}
-	/* The first block finds the scale that the run can bear; from there on it should stay. The
-	 * fall begins behind the last block that was as high as any. */
-	size_t top = 1;
-	for (size_t b = 1; b < blocks; b++)
-		top = median[b] >= median[top] ? b : top;
-	if (blocks >= 6 && top + 2 < blocks) {
-		bool stays = true;
-		for (size_t b = blocks - 2; b < blocks; b++)
-			stays = stays && median[b] <= median[top] - SCALE_POWERS;
-		if (stays) {
+	/* The first block finds the scale that the run can bear; what it then keeps in its first half is
+	 * what it should keep. The fall begins behind the last block that had it. */
+	if (blocks >= SCALE_BLOCKS / 2) {
+		size_t half = blocks / 2, last = blocks - blocks / 4, top = 0;
+		memcpy(block, median + 1, (half - 1) * sizeof *block);
+		qsort(block, half - 1, sizeof *block, compare_doubles);
+		double usual = block[(half - 1) / 2];
+		bool low = true;
+		for (size_t b = last; b < blocks; b++)
+			low = low && median[b] <= usual - SCALE_POWERS;
+		for (size_t b = 0; b < last; b++)
+			top = median[b] >= usual ? b : top;
+		if (low) {
 			falls = first[top + 1];
-			*before = exp2(median[top]);
+			*before = exp2(usual);
 			*after = exp2(median[blocks - 1]);
 		}
 	}

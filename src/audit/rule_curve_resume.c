@@ -158,13 +158,14 @@ static void tell_repeat(
 /* Falsely low -----------------------------------------------------------------------------------
  */
 
-static double line_end(const struct case_curve *c, uint32_t attempt)
+static double attempt_end(const struct case_curve *c, uint32_t attempt)
 {
 	return c->stitch.attempts.items[attempt].last_x;
 }
 
-/* Whether the dead branch is as low over the same steps: then it is the data's own. */
-static bool reference_is_low(const struct case_curve *c, const struct curve_resume *r)
+/* Whether the dead branch is as low, or as high, over the same steps: then it is the data's own. */
+static bool reference_has_it(
+	const struct case_curve *c, const struct curve_resume *r, const struct resume_low *l, double sign)
 {
 	const struct stitch_track *t = stitch_track_of(&c->stitch, CURVE_LOSS);
 	double own = 0, other = 0;
@@ -174,7 +175,7 @@ static bool reference_is_low(const struct case_curve *c, const struct curve_resu
 		return false;
 	stitch_values_of(t, r->check.attempt, &i, &iend);
 	stitch_values_of(t, r->check.reference, &k, &kend);
-	for (; i < iend && t->values.items[i].x <= r->low.last_x; i++) {
+	for (; i < iend && t->values.items[i].x <= l->last_x; i++) {
 		while (k < kend && t->values.items[k].x < t->values.items[i].x)
 			k++;
 		if (k == kend || t->values.items[k].x != t->values.items[i].x)
@@ -183,7 +184,7 @@ static bool reference_is_low(const struct case_curve *c, const struct curve_resu
 		other += t->values.items[k].value;
 		n++;
 	}
-	return n >= 8 && (other - own) / (double)n < 0.5 * r->low.depth;
+	return n >= 8 && sign * (other - own) / (double)n < 0.5 * l->depth;
 }
 
 static void tell_low(
@@ -222,6 +223,33 @@ static void tell_low(
 		rounded_text(sink, l->up, 3));
 }
 
+static void tell_high(struct findings *sink, const struct case_curve *c, const struct curve_resume *r)
+{
+	const struct resume_low *l = &r->high;
+	struct finding *f = finding_add(sink, FINDING_L108,
+		"%s: the loss is %s above its trend over %s, then back at it",
+		resume_name(sink, c, r->check.attempt), rounded_text(sink, l->depth, 3),
+		curve_steps(sink, r->check.from + 1, l->last_x));
+
+	curve_place(f, r->check.from + 1, l->last_x);
+	f->observed = quantity_real(l->depth);
+	f->unit = "above the trend";
+	f->meaning = findings_text(sink, "%s standard errors up at the resume, %s down again",
+		rounded_text(sink, l->down, 3), rounded_text(sink, l->up, 3));
+}
+
+/* Whether a spike tells the same. */
+static bool has_spike(const struct case_curve *c, const struct curve_resume *r)
+{
+	for (size_t i = 0; i < c->spikes.list.count; i++) {
+		const struct spike *k = &c->spikes.list.items[i];
+		if (k->place == SPIKE_AT_RESUME && k->place_x == r->check.from &&
+			k->class != SPIKE_DROP)
+			return true;
+	}
+	return false;
+}
+
 /* The rule --------------------------------------------------------------------------------------
  */
 
@@ -252,9 +280,12 @@ static void run_resume(struct audit_case *a, struct findings *sink, struct cover
 			tell_not_checked(cover, c, r);
 		if (r->repeat.found)
 			tell_repeat(sink, c, r);
-		if (r->low.found && line_end(c, r->check.attempt) > r->low.last_x &&
-			!reference_is_low(c, r))
+		if (r->low.found && attempt_end(c, r->check.attempt) > r->low.last_x &&
+			!reference_has_it(c, r, &r->low, 1))
 			tell_low(sink, c, r);
+		if (r->high.found && !has_spike(c, r) && attempt_end(c, r->check.attempt) > r->high.last_x &&
+			!reference_has_it(c, r, &r->high, -1))
+			tell_high(sink, c, r);
 	}
 	if (checked > 0)
 		cover_ran(cover, "curve-resume", "resumes against the dead branch", "resumes",

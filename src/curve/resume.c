@@ -309,15 +309,17 @@ static uint32_t find_reference(const struct stitch *s, const struct stitch_track
 {
 	const struct stitch_attempt *a = &s->attempts.items[i];
 
-	if (a->parent == CURVE_NONE)
-		return CURVE_NONE;
-	if (s->attempts.items[a->parent].last_x > a->from)
+	if (a->parent != CURVE_NONE && s->attempts.items[a->parent].last_x > a->from)
 		return a->parent;
+	/* Two that began before the logs only if both say where. */
+	if (a->parent == CURVE_NONE && (a->how < STITCH_SAID || a->from <= 0))
+		return CURVE_NONE;
 	for (uint32_t k = i; k-- > 0;) {
 		const struct stitch_attempt *b = &s->attempts.items[k];
 		size_t first, end;
 		stitch_values_of(t, k, &first, &end);
-		if (b->parent == a->parent && b->from == a->from && end > first)
+		if (b->parent == a->parent && b->from == a->from && end > first &&
+			(a->parent != CURVE_NONE || b->how >= STITCH_SAID))
 			return k;
 	}
 	return CURVE_NONE;
@@ -369,7 +371,8 @@ size_t resume_check_all(const struct stitch *s, struct resume_check *list)
 	size_t n = 0;
 
 	for (uint32_t i = 0; t && p && i < s->attempts.count; i++)
-		if (s->attempts.items[i].parent != CURVE_NONE)
+		if (s->attempts.items[i].parent != CURVE_NONE ||
+			find_reference(s, t, i) != CURVE_NONE)
 			list[n++] = check(s, t, i, p);
 	free(p);
 	return n;
@@ -553,6 +556,7 @@ int resume_find_repeat(
 /* Values around a resume, with what is needed to compare means of stretches. */
 struct stretch {
 	double *x, *v, *sum; /* sum[i]: of the first i values */
+	double sign;         /* -1: the values are turned around, to look for a high stretch */
 	size_t n, at;        /* the first value behind the resume */
 	double noise;        /* standard deviation of a point against its neighbours */
 	double spread; /* by how much the error of a mean is larger than that of white noise */
@@ -601,11 +605,11 @@ static void measure_noise(struct stretch *g)
 }
 
 static int gather_stretch(struct stretch *g, const struct stitch *s, const struct stitch_track *t,
-	uint32_t attempt, double from, struct error *e)
+	uint32_t attempt, double from, double sign, struct error *e)
 {
 	size_t first, end, before = 0;
 
-	*g = (struct stretch){.x = calloc(LOW_BEFORE + LOW_POINTS, sizeof *g->x),
+	*g = (struct stretch){.sign = sign, .x = calloc(LOW_BEFORE + LOW_POINTS, sizeof *g->x),
 		.v = calloc(LOW_BEFORE + LOW_POINTS, sizeof *g->v),
 		.sum = calloc(LOW_BEFORE + LOW_POINTS + 1, sizeof *g->sum)};
 	if (!g->x || !g->v || !g->sum) {
@@ -618,7 +622,7 @@ static int gather_stretch(struct stretch *g, const struct stitch *s, const struc
 		if (!isfinite(t->values.items[index[i]].value))
 			continue;
 		g->x[before] = t->values.items[index[i]].x;
-		g->v[before++] = t->values.items[index[i]].value;
+		g->v[before++] = sign * t->values.items[index[i]].value;
 	}
 	g->n = g->at = before;
 	stitch_values_of(t, attempt, &first, &end);
@@ -626,7 +630,7 @@ static int gather_stretch(struct stretch *g, const struct stitch *s, const struc
 		if (t->values.items[i].x <= from || !isfinite(t->values.items[i].value))
 			continue;
 		g->x[g->n] = t->values.items[i].x;
-		g->v[g->n++] = t->values.items[i].value;
+		g->v[g->n++] = sign * t->values.items[i].value;
 	}
 	for (size_t i = 0; i < g->n; i++)
 		g->sum[i + 1] = g->sum[i] + g->v[i];
@@ -645,11 +649,11 @@ static double trend_move(const struct stretch *g, size_t m)
 	double slope =
 		(mean_of(g, g->at - half, g->at) - mean_of(g, g->at - 2 * half, g->at - half)) /
 		(double)half;
-	return slope < 0 ? slope * (double)m : 0;
+	return slope * g->sign < 0 ? slope * (double)m : 0;
 }
 
-int resume_find_low(const struct stitch *s, uint32_t attempt, double from, double until,
-	struct resume_low *out, struct error *e)
+static int find_stretch(const struct stitch *s, uint32_t attempt, double from, double until,
+	double sign, struct resume_low *out, struct error *e)
 {
 	const struct stitch_track *t = stitch_track_of(s, CURVE_LOSS);
 	struct stretch g;
@@ -657,7 +661,7 @@ int resume_find_low(const struct stitch *s, uint32_t attempt, double from, doubl
 	*out = (struct resume_low){.last_x = NAN};
 	if (!t)
 		return RP_OK;
-	if (gather_stretch(&g, s, t, attempt, from, e) < 0)
+	if (gather_stretch(&g, s, t, attempt, from, sign, e) < 0)
 		return e->status;
 	out->noise = g.noise;
 	size_t behind = g.n - g.at;
@@ -705,8 +709,35 @@ int resume_find_low(const struct stitch *s, uint32_t attempt, double from, doubl
 	return RP_OK;
 }
 
+int resume_find_low(const struct stitch *s, uint32_t attempt, double from, double until,
+	struct resume_low *out, struct error *e)
+{
+	return find_stretch(s, attempt, from, until, 1, out, e);
+}
+
+int resume_find_high(
+	const struct stitch *s, uint32_t attempt, double from, struct resume_low *out, struct error *e)
+{
+	return find_stretch(s, attempt, from, NAN, -1, out, e);
+}
+
 /* What the launches say -------------------------------------------------------------------------
  */
+
+/* Whether a setting says what the model is trained on, or how: no folder, interval or address does. */
+static bool matters(const char *name)
+{
+	static const char *const words[] = {"seed", "lr", "learning", "batch", "data", "split", "beta",
+		"clip", "decay", "warmup", "eps", "seq", "dropout", "mix", "weight", "optim", "model"};
+	static const char *const others[] = {"save", "load", "log", "interval", "path_out", "tensorboard"};
+	bool yes = false;
+
+	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+		yes = yes || strcasestr(name, words[i]) != NULL;
+	for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+		yes = yes && strcasestr(name, others[i]) == NULL;
+	return yes;
+}
 
 bool resume_changes(const struct stitch *s, uint32_t attempt, struct strbuf *out)
 {
@@ -715,7 +746,7 @@ bool resume_changes(const struct stitch *s, uint32_t attempt, struct strbuf *out
 
 	for (size_t i = 0; i < s->settings.count && parent != CURVE_NONE; i++) {
 		const struct stitch_setting *x = &s->settings.items[i];
-		if (x->attempt != attempt)
+		if (x->attempt != attempt || !matters(x->name))
 			continue;
 		bool last = true;
 		for (size_t k = i + 1; k < s->settings.count && last; k++)

@@ -92,6 +92,10 @@ int resume_find_repeat(
 int resume_find_low(const struct stitch *s, uint32_t attempt, double from, double until,
 	struct resume_low *out, struct error *e);
 
+/* The same for a stretch that is higher than the trend; `depth` is its height. */
+int resume_find_high(
+	const struct stitch *s, uint32_t attempt, double from, struct resume_low *out, struct error *e);
+
 /* The settings that the logs give for an attempt and, with another value, for its parent: "seed 42
  * -> 43". False where there are none. */
 bool resume_changes(const struct stitch *s, uint32_t attempt, struct strbuf *out);

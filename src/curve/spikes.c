@@ -18,9 +18,11 @@
 #define TAIL 0.985       /* quantile of the residuals that tells how heavy their tail is */
 #define TAILS 3.0        /* times that a spike must be */
 #define SHIFT_POINTS 32u /* after a drop or a shift whose median is the new level */
+#define STAYS_POINTS 8u      /* and steps after which a curve that is still up stays there */
+#define STAYS_STEPS 500.0
 #define DROP_SCALES 6.0
 #define DROP_POINTS 8u /* in a row */
-#define BLOCK 256u     /* points of a block of which slow divergence is judged */
+#define BLOCK_MAX 256u     /* points of a block of which slow divergence is judged */
 #define BLOCKS_LEAST 6u
 #define DRIFT_SCALES 3.0 /* of a point's noise, and … */
 #define DRIFT_BLOCKS 6.0 /* … of what blocks usually differ by */
@@ -270,7 +272,8 @@ static size_t tell_event(struct search *q, struct event *v, struct error *e)
 	/* It did not come back. NaN within the time is a divergence; so is a level that stays up.
 	 */
 	double half = v->level + 0.5 * (k->peak - v->level);
-	bool long_enough = late < c->n || k->points >= 2 * SHIFT_POINTS;
+	bool long_enough = late < c->n || k->points >= 2 * SHIFT_POINTS ||
+			   (k->points >= STAYS_POINTS && c->x[i - 1] - k->x >= STAYS_STEPS);
 	if (i < end || (broken && i < c->n)) {
 		k->class = SPIKE_DIVERGED;
 		return i;
@@ -444,56 +447,81 @@ static bool overlaps(const struct spikes *out, size_t from, double first, double
 }
 
 /*
+ * The medians of blocks from the end of the curve backwards, their noise, and what two that follow
+ * each other usually differ by.
+ */
+struct blocks {
+	double level[2 * BLOCKS], noise[2 * BLOCKS];
+	size_t first[2 * BLOCKS];
+	size_t n;
+};
+
+static void measure_blocks(struct search *q, struct blocks *k)
+{
+	const struct spike_curve *c = q->c;
+	size_t size = c->n / BLOCKS;
+
+	size = size > BLOCK_MAX ? BLOCK_MAX : size;
+	k->n = size < BLOCK_LEAST ? 0 : c->n / size;
+	k->n = k->n > 2 * BLOCKS ? 2 * BLOCKS : k->n;
+	for (size_t b = 0; b < k->n; b++) {
+		double changes[BLOCK_MAX];
+		size_t n = 0;
+		k->first[b] = c->n - (k->n - b) * size;
+		k->level[b] = median_of(q, k->first[b], k->first[b] + size);
+		for (size_t i = k->first[b] + 1; i < k->first[b] + size; i++)
+			if (isfinite(c->v[i]) && isfinite(c->v[i - 1]))
+				changes[n++] = fabs(c->v[i] - c->v[i - 1]) / M_SQRT2;
+		qsort(changes, n, sizeof *changes, compare_doubles);
+		k->noise[b] = n ? 1.4826 * changes[n / 2] : NAN;
+	}
+}
+
+/* The block from which on the level never falls again beyond the noise. */
+static size_t lowest_block(const struct blocks *k)
+{
+	size_t low = 0;
+
+	for (size_t b = 1; b < k->n; b++)
+		if (k->level[b] <= k->level[low])
+			low = b;
+	return low;
+}
+
+/*
  * A level that rises over blocks of points far beyond what blocks differ by, and does not return by
  * the end of the curve.
  */
 static int search_drift(struct search *q, size_t from, struct error *e)
 {
 	const struct spike_curve *c = q->c;
-	size_t blocks = c->n / BLOCK;
-
-	if (blocks < BLOCKS_LEAST)
-		return RP_OK;
-	double *level = calloc(3 * blocks, sizeof *level);
-	if (!level)
-		return no_memory(e);
-	double *noise = level + blocks, *change = noise + blocks;
-	for (size_t b = 0; b < blocks; b++) {
-		size_t first = c->n - (blocks - b) * BLOCK;
-		double changes[BLOCK];
-		size_t n = 0;
-		level[b] = median_of(q, first, first + BLOCK);
-		for (size_t i = first + 1; i < first + BLOCK; i++)
-			if (isfinite(c->v[i]) && isfinite(c->v[i - 1]))
-				changes[n++] = fabs(c->v[i] - c->v[i - 1]) / M_SQRT2;
-		qsort(changes, n, sizeof *changes, compare_doubles);
-		noise[b] = n ? 1.4826 * changes[n / 2] : NAN;
-	}
-	/* From the end backwards to where the rise begins. */
-	size_t low = blocks - 1;
-	while (low > 0 && level[low - 1] < level[low])
-		low--;
+	double change[2 * BLOCKS];
+	struct blocks k;
 	size_t n = 0;
+
+	measure_blocks(q, &k);
+	size_t low = k.n ? lowest_block(&k) : 0;
+	if (low < 4 || low + 3 > k.n)
+		return RP_OK;
 	for (size_t b = 1; b < low; b++)
-		change[n++] = fabs(level[b] - level[b - 1]);
+		if (k.level[b] >= k.level[b - 1] || b > low / 2)
+			change[n++] = fabs(k.level[b] - k.level[b - 1]);
 	qsort(change, n, sizeof *change, compare_doubles);
-	double usual = n >= 3 ? 1.4826 * change[n / 2] : NAN;
-	double rise = level[blocks - 1] - level[low];
-	size_t first = c->n - (blocks - low) * BLOCK;
-	bool found = low + 3 < blocks && rise > DRIFT_SCALES * noise[low] &&
-		     rise > DRIFT_BLOCKS * usual &&
-		     !overlaps(q->out, from, c->x[first], c->x[c->n - 1]);
-	if (found) {
-		struct spike *k = add(q, SPIKE_DRIFT, first, e);
-		if (k) {
-			k->baseline = level[low];
-			k->scale = noise[low];
-			k->level = level[blocks - 1];
-			k->points = c->n - first;
-		}
-	}
-	free(level);
-	return e->status;
+	double usual = n ? 1.4826 * change[n / 2] : NAN;
+	double last = k.level[k.n - 1], rise = last - k.level[low];
+	bool found = rise > DRIFT_SCALES * k.noise[low] && rise > DRIFT_BLOCKS * usual &&
+		     k.level[k.n - 2] - k.level[low] > 0.5 * rise &&
+		     !overlaps(q->out, from, c->x[k.first[low]], c->x[c->n - 1]);
+	if (!found)
+		return RP_OK;
+	struct spike *s = add(q, SPIKE_DRIFT, k.first[low + 1], e);
+	if (!s)
+		return e->status;
+	s->baseline = k.level[low];
+	s->scale = k.noise[low];
+	s->level = last;
+	s->points = c->n - k.first[low + 1];
+	return RP_OK;
 }
 
 int spikes_find(struct spikes *out, const struct spike_curve *c, double interval, struct error *e)

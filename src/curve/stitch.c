@@ -311,7 +311,8 @@ static void count_from(const struct stitch *s, uint32_t i)
 		a->how = STITCH_BY_SAVE;
 		return;
 	}
-	a->from = a->mean || s->axis != CURVE_STEPS ? a->from_least : fmax(0, a->first_x - 1);
+	/* Logs and saves mostly keep to the same multiples. */
+	a->from = a->from_least;
 	/* The first attempt of the logs began before them, or afresh. */
 	if (i == 0 && a->first_x <= interval + 1)
 		a->from = a->from_least = 0;
@@ -594,7 +595,7 @@ static float steps_covered(const struct stitch *s, const struct curve_log *l,
 	case CURVE_OF_STEP:
 		return 1;
 	case CURVE_OF_UNKNOWN:
-		return before && v->x - before->x == 1 ? 1 : NAN;
+		return v->x - (before ? before->x : a->from) == 1 ? 1 : NAN;
 	case CURVE_OF_INTERVAL:
 		if (before)
 			return (float)(v->x - before->x);
