@@ -68,6 +68,9 @@ static const char *mismatch_cause(
 			"the same batches (the changes from step to step correlate, r = %s), with other "
 			"randomness, weights or arithmetic",
 			rounded_text(sink, k->correlation, 3));
+	if (k->updates)
+		return "the first step matches, later ones leave to one side: weights and data went on, the "
+		       "optimizer's state did not";
 	if (!isnan(k->diverges))
 		return findings_text(sink, "other batches from step %s on",
 			count_text(sink, llround(k->diverges)));

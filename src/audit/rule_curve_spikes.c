@@ -18,6 +18,10 @@ static bool is_replay_edge(const struct case_curve *c, const struct spike *k)
 		const struct curve_resume *r = &c->resumes.items[i];
 		double room = NEAR_EDGE * fmax(1, c->spikes.interval) +
 			      0.05 * (r->low.last_x - r->check.from);
+		/* What repeats earlier steps is too low, and rises when it no longer does. */
+		if (r->repeat.found && k->attempt == r->check.attempt && k->x > r->check.from &&
+			(k->class == SPIKE_DRIFT || k->class == SPIKE_SHIFT || k->class == SPIKE_PARTIAL))
+			return true;
 		if (!r->low.found)
 			continue;
 		if (fabs(k->x - r->low.last_x) <= room ||
@@ -127,7 +131,9 @@ static const char *back_words(struct findings *sink, const struct spike *k)
 	if (!isnan(k->end_x))
 		return findings_text(sink, "back after %s",
 			counted_text(sink, (uint64_t)llround(k->end_x - k->x), "step"));
-	if (isnan(k->level))
+	if (k->rising)
+		return "rising still at the end of the log";
+	if (isnan(k->level) || k->class == SPIKE_OPEN)
 		return "not back at the end of the log";
 	return findings_text(sink, "then at %s", rounded_text(sink, k->level, 4));
 }
@@ -140,8 +146,12 @@ static enum finding_code code_of(const struct spike *k, bool own)
 	switch (k->class) {
 	case SPIKE_FAST:
 		return own ? FINDING_L103 : FINDING_L108;
-	case SPIKE_SLOW:
 	case SPIKE_OPEN:
+		/* Highest at its last point: it is rising still. */
+		if (own && k->rising)
+			return FINDING_L106;
+		return own ? FINDING_L104 : FINDING_L108;
+	case SPIKE_SLOW:
 		return own ? FINDING_L104 : FINDING_L108;
 	case SPIKE_PARTIAL:
 	case SPIKE_DIVERGED:

@@ -14,6 +14,8 @@
 #define CORRELATED 0.6      /* changes of the same batches under other randomness */
 #define CORRELATED_LEAST 6u /* changes that say so */
 #define SMALL_SHARE 0.25    /* of the noise: differences that are no other batches' */
+#define DRIFT_STEPS 30.0     /* after the checkpoint, in which rounding does not grow to the most */
+#define DRIFT_ERRORS 3.0
 #define FAR 6.0             /* noises, beyond which one pair alone is a difference */
 #define REPEAT_POINTS 64u   /* that are looked for at other steps */
 #define REPEAT_LEAST 24u
@@ -24,7 +26,7 @@
 #define LOW_BEFORE 256u    /* points before a resume that make the trend */
 #define LOW_POINTS 8192u   /* points behind it that are searched */
 #define LOW_LEAST 12u      /* points on either side of an edge */
-#define EDGE_MAX 64u
+#define EDGE_MAX 128u
 #define EDGE_DOWN 5.0 /* standard errors of the edge at the resume, whose place is known, … */
 #define EDGE_UP 6.0   /* … and of the one at the end, which is searched for */
 
@@ -206,6 +208,23 @@ static struct resume_series compare_series(const struct pairs *p, double from, d
 	return r;
 }
 
+/*
+ * Where it is not said from which step an attempt went on, its first mean may cover fewer steps than
+ * the one of the dead branch: it is left out where all others would match.
+ */
+static void drop_partial(const struct stitch_attempt *a, struct pairs *p, double from)
+{
+	if (!a->mean || a->how >= STITCH_SAID || p->n < 3 ||
+		difference(&p->list[0]) <= tolerance(&p->list[0], from, 1))
+		return;
+	for (size_t i = 1; i < 3; i++)
+		if (difference(&p->list[i]) > tolerance(&p->list[i], from, 1))
+			return;
+	p->n--;
+	memmove(p->list, p->list + 1, p->n * sizeof *p->list);
+	p->first = false;
+}
+
 /* The chance that other batches lie within the tolerance of the first n pairs. */
 static double chance_of(const struct pairs *p, size_t n, double from, double noise)
 {
@@ -261,6 +280,28 @@ static bool batch_changed(const struct stitch *s, uint32_t a, uint32_t b, double
 	return changed;
 }
 
+/*
+ * Whether the first steps leave the dead branch by more than rounding does in so few, all to one
+ * side: weights and batches are the same, the updates are not.
+ */
+static bool drifts(const struct pairs *p, double from)
+{
+	double sum = 0, square = 0, n = 0;
+	bool far = false;
+
+	for (size_t i = 0; i < p->n && p->list[i].x - from <= DRIFT_STEPS; i++) {
+		double d = p->list[i].b - p->list[i].a;
+		far = far || fabs(d) > RESUME_MOST * fabs(p->list[i].a) + p->list[i].room;
+		sum += d;
+		square += d * d;
+		n++;
+	}
+	if (!far || n < 4)
+		return false;
+	double mean = sum / n, deviation = sqrt(fmax(0, square / n - mean * mean));
+	return fabs(mean) > DRIFT_ERRORS * deviation / sqrt(n);
+}
+
 static void judge(struct resume_check *c, const struct pairs *loss)
 {
 	struct resume_series *l = &c->loss;
@@ -280,6 +321,9 @@ static void judge(struct resume_check *c, const struct pairs *loss)
 			same_batches(loss, l->matched, c->noise) == 0) {
 			c->outcome = RESUME_DIFFERS;
 			c->diverges = l->x;
+		} else if (drifts(loss, c->from)) {
+			c->outcome = RESUME_DIFFERS;
+			c->updates = true;
 		}
 		return;
 	}
@@ -299,7 +343,8 @@ static void judge(struct resume_check *c, const struct pairs *loss)
 	}
 	/* One or two points. Without a measure of the noise nothing can be said of them. */
 	double d = difference(&loss->list[l->matched]);
-	c->outcome = c->noise > 0 ? RESUME_DIFFERS : RESUME_COARSE;
+	bool far = c->first && d > RESUME_MOST * fabs(loss->list[l->matched].a);
+	c->outcome = c->noise > 0 || far ? RESUME_DIFFERS : RESUME_COARSE;
 	c->weak = !(d > FAR * c->noise);
 }
 
@@ -349,6 +394,7 @@ static struct resume_check check(
 		c.grad_norm = compare_series(p, c.from, 10);
 	}
 	find_pairs(t, c.reference, i, c.from, p);
+	drop_partial(a, p, c.from);
 	c.loss = compare_series(p, c.from, 1);
 	c.noise = noise_around(s, t, c.reference, c.from);
 	c.first = p->first;
@@ -699,7 +745,7 @@ static int find_stretch(const struct stitch *s, uint32_t attempt, double from, d
 		out->depth = (level + back) / 2 - all;
 		double depth_end = back - mean_of(&g, best - in, best);
 		/* Back at the trend: not above where it came from, and most of the way up. */
-		bool returns = back <= level + 3 * error_of(&g, before, after) &&
+		bool returns = back <= level + fmax(3 * error_of(&g, before, after), 0.5 * out->depth) &&
 			       depth_end >= 0.5 * (level + moved - low);
 		out->found = out->down > EDGE_DOWN &&
 			     out->up > (isfinite(until) ? EDGE_DOWN : EDGE_UP) && out->depth > 0 &&

@@ -47,6 +47,7 @@ struct resume_check {
 	uint8_t outcome; /* enum resume_outcome */
 	bool first;      /* the first pair is the first step (or interval) after the checkpoint */
 	bool weak;       /* RESUME_DIFFERS by less than the noise of the curve, in few points */
+	bool updates;       /* RESUME_DIFFERS only behind the first step, and to one side */
 	struct resume_series loss, grad_norm, lr;
 	double offset;      /* mean of the differences of the loss */
 	double correlation; /* of the step-to-step changes; NAN: too few */

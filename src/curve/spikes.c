@@ -8,6 +8,7 @@
 #include "curve/window.h"
 
 #define HALF (SPIKE_WINDOW / 2)
+#define HALF_LEAST 24u
 #define SPIKE_BASE 16u  /* points without which there are no residuals */
 #define ONE_POINT 15.0  /* scales by which a lone point is more than an odd batch */
 #define BEND 0.1        /* of the way that the line reaches ahead */
@@ -16,16 +17,18 @@
 	0.25             /* of a spike's height, by which the curve may be thought to have fallen  \
 			    behind it */
 #define TAIL 0.985       /* quantile of the residuals that tells how heavy their tail is */
+#define TAIL_LEAST 128u      /* of them: fewer have no tail to speak of */
 #define TAILS 3.0        /* times that a spike must be */
 #define SHIFT_POINTS 32u /* after a drop or a shift whose median is the new level */
 #define STAYS_POINTS 8u      /* and steps after which a curve that is still up stays there */
 #define STAYS_STEPS 500.0
 #define DROP_SCALES 6.0
 #define DROP_POINTS 8u /* in a row */
-#define BLOCK_MAX 256u     /* points of a block of which slow divergence is judged */
-#define BLOCKS_LEAST 6u
+#define BLOCK_MAX 256u  /* points of a block of which slow divergence is judged, … */
+#define BLOCK_LEAST 6u
+#define BLOCKS 24u      /* … that is this part of the curve */
 #define DRIFT_SCALES 3.0 /* of a point's noise, and … */
-#define DRIFT_BLOCKS 6.0 /* … of what blocks usually differ by */
+#define DRIFT_BLOCKS 4.0 /* … of what blocks usually differ by */
 #define NEAR_STEPS 50.0  /* of a resume or another thing that is near */
 #define LEAD_STEPS 100.0
 #define LR_JUMP 0.05 /* relative change from one point to the next that is no schedule */
@@ -35,6 +38,7 @@
 struct baseline {
 	struct window older, newer; /* halves of the last accepted points */
 	struct window residuals;
+	struct window sizes; /* of the residuals, in scales of their time: they tell the tail */
 	size_t accepted; /* points since the curve, or a new level, began */
 	double quantum;  /* least step of the values, where it is more than their noise; else 0 */
 	size_t since;    /* points since the quantum was looked for */
@@ -45,11 +49,16 @@ static int no_memory(struct error *e)
 	return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for the spikes");
 }
 
-static bool baseline_init(struct baseline *b)
+/* For a curve of n points: a short one bends within what is a small part of a long one. */
+static bool baseline_init(struct baseline *b, size_t n)
 {
+	size_t half = n / 12 < HALF_LEAST ? HALF_LEAST : n / 12 > HALF ? HALF : n / 12;
+	size_t all = 2 * half < SPIKE_LEARN ? SPIKE_LEARN : 2 * half;
+
 	*b = (struct baseline){0};
-	bool a = window_init(&b->older, HALF), c = window_init(&b->newer, HALF);
-	return window_init(&b->residuals, SPIKE_WINDOW) && a && c;
+	bool a = window_init(&b->older, half), c = window_init(&b->newer, half);
+	bool d = window_init(&b->sizes, all);
+	return window_init(&b->residuals, all) && a && c && d;
 }
 
 static void baseline_release(struct baseline *b)
@@ -57,6 +66,7 @@ static void baseline_release(struct baseline *b)
 	window_release(&b->older);
 	window_release(&b->newer);
 	window_release(&b->residuals);
+	window_release(&b->sizes);
 }
 
 static void baseline_clear(struct baseline *b)
@@ -64,6 +74,7 @@ static void baseline_clear(struct baseline *b)
 	window_clear(&b->older);
 	window_clear(&b->newer);
 	window_clear(&b->residuals);
+	window_clear(&b->sizes);
 	b->accepted = 0;
 }
 
@@ -85,7 +96,7 @@ static double baseline_level(const struct baseline *b, double *slope)
 static void baseline_accept(struct baseline *b, double v, double residual)
 {
 	/* Both halves grow alike; what leaves the newer one goes over to the older one. */
-	if (b->newer.n > b->older.n || b->newer.n == HALF)
+	if (b->newer.n > b->older.n || b->newer.n == b->newer.capacity)
 		window_add(&b->older, window_pop(&b->newer));
 	window_add(&b->newer, v);
 	b->accepted++;
@@ -284,7 +295,7 @@ static size_t tell_event(struct search *q, struct event *v, struct error *e)
 		 slope_between(q, v->begin + k->points / 2, late < c->n ? follows : i) >= 0)
 		k->class = SPIKE_DIVERGED;
 	else if (late >= c->n)
-		k->class = SPIKE_OPEN;
+		k->class = SPIKE_OPEN, k->rising = i > 0 && k->peak_x == c->x[i - 1];
 	else if (k->level > expected_at(v, late) + SPIKE_BACK * v->scale)
 		k->class = SPIKE_PARTIAL;
 	else
@@ -345,9 +356,9 @@ static bool is_onset(
 	struct search *q, size_t i, double level, double slope, double middle, double s)
 {
 	const struct spike_curve *c = q->c;
-	double tail = window_quantile(&q->b.residuals, TAIL) - middle;
-	double one = fmax(SPIKE_ONE * s, TAILS * tail);
-	double two = fmax(SPIKE_TWO * s, TAILS * tail / 1.5);
+	double tail = q->b.sizes.n < TAIL_LEAST ? 0 : window_quantile(&q->b.sizes, TAIL);
+	double one = fmax(SPIKE_ONE, TAILS * tail) * s;
+	double two = fmax(SPIKE_TWO, TAILS * tail / 1.5) * s;
 	double z = c->v[i] - level - middle;
 	size_t high = 0, near = 0;
 
@@ -401,6 +412,8 @@ static int judge_point(
 			return e->status;
 		baseline_clear(&q->b);
 	}
+	if (*next == i && q->b.accepted > 0)
+		window_add(&q->b.sizes, (c->v[i] - level - middle) / s);
 	return RP_OK;
 }
 
@@ -503,9 +516,9 @@ static int search_drift(struct search *q, size_t from, struct error *e)
 	size_t low = k.n ? lowest_block(&k) : 0;
 	if (low < 4 || low + 3 > k.n)
 		return RP_OK;
-	for (size_t b = 1; b < low; b++)
-		if (k.level[b] >= k.level[b - 1] || b > low / 2)
-			change[n++] = fabs(k.level[b] - k.level[b - 1]);
+	/* Against the way that it goes: a steady fall is no noise. */
+	for (size_t b = 1; b + 1 < low; b++)
+		change[n++] = fabs(k.level[b + 1] - 2 * k.level[b] + k.level[b - 1]);
 	qsort(change, n, sizeof *change, compare_doubles);
 	double usual = n ? 1.4826 * change[n / 2] : NAN;
 	double last = k.level[k.n - 1], rise = last - k.level[low];
@@ -531,7 +544,7 @@ int spikes_find(struct spikes *out, const struct spike_curve *c, double interval
 	int status = RP_OK;
 
 	q.scratch = calloc(SPIKE_AFTER, sizeof *q.scratch);
-	if (!baseline_init(&q.b) || !q.scratch)
+	if (!baseline_init(&q.b, c->n) || !q.scratch)
 		status = no_memory(e);
 	out->points += c->n;
 	if (status == RP_OK)

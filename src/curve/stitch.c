@@ -125,6 +125,12 @@ static void take_piece(struct stitch_attempt *a, const struct piece *p, const st
 	}
 }
 
+/* What is not said of a step, and is not logged at every step, may be a mean. */
+static bool is_mean(const struct curve_series *s, double interval)
+{
+	return s->mean == CURVE_OF_INTERVAL || (s->mean == CURVE_OF_UNKNOWN && interval > 1);
+}
+
 static int make_attempts(struct building *b, struct error *e)
 {
 	struct stitch *s = b->s;
@@ -164,7 +170,7 @@ static int make_attempts(struct building *b, struct error *e)
 			.wall_first = NAN,
 			.wall_last = NAN,
 			.cut = (uint8_t)cut_of(p),
-			.mean = b->l->series.items[p->main].mean == CURVE_OF_INTERVAL,
+			.mean = is_mean(&b->l->series.items[p->main], p->interval),
 			.file = p->file};
 		b->attempt_of[list[i].piece] = (uint32_t)i;
 		take_piece(a, p, b->l);
