@@ -31,6 +31,22 @@ ledger() {
 	REPRISE_H5=$(realpath "$build/reprise-h5") "$build/bench/ledger" "$build/bench"
 }
 
+# Console logs, of chatter and of nothing but rows: against a loop with a compiled expression in Python. Both must
+# find the same number of losses.
+console() {
+	for every in 100 1; do
+		data=$build/bench/console-$every.log
+		[ -s "$data" ] || python3 "$top/console.py" make "$data" 200000000 "$every"
+		ours=$("$build/bench/console" "$data")
+		theirs=$(python3 "$top/console.py" time "$data")
+		echo "$every $ours $theirs" | awk '{
+			if ($3 != $5) { print "console: " $3 " and " $5 " losses"; exit 1 }
+			printf "console log     %8.1f MB/s, Python %6.1f MB/s: %5.1f times (one line in %d has a loss)\n",
+				$2, $4, $2 / $4, $1
+		}'
+	done
+}
+
 # A torch file of 4 GB: show, ls, get and verify --quick against opening it with torch (memory-mapped,
 # weights only), and verify with the bytes against reading them with cat. PYTHON names an interpreter that
 # has torch; without it the file cannot be made.
@@ -55,7 +71,7 @@ audit() {
 	"${PYTHON:-python3}" "$top/audit.py" "$build/reprise" ${AUDIT_ROWS:-}
 }
 
-[ $# -gt 0 ] || set -- pickle rng ledger open bytes shards audit
+[ $# -gt 0 ] || set -- pickle rng ledger console open bytes shards audit
 for part; do
 	"$part"
 done

@@ -378,6 +378,15 @@ static uint64_t line_tokens(const struct lineage *g)
 	return tokens;
 }
 
+/* Whether all lines were understood, and all ranks are there. */
+static bool is_whole(const struct ledger *l)
+{
+	for (size_t i = 0; i < l->attempts.count; i++)
+		if (l->attempts.items[i].ranks_missing > 0)
+			return false;
+	return l->lines_lost == 0;
+}
+
 /* The line's totals: what the final weights have seen. */
 static void add_totals(
 	struct report *r, struct report_table *t, const struct run *run, const struct case_line *c)
@@ -400,8 +409,9 @@ static void add_totals(
 		count_words(r, g->steps, "step"), count_words(r, g->rows, "sample"),
 		report_text(r, "%s distinct", number(r, (int64_t)n->distinct)),
 		n->size == 0 ? NULL
-			     : report_text(r, "%s of %s never seen", number(r, (int64_t)never),
-				       number(r, (int64_t)n->size)),
+			     : report_text(r, "%s of %s never seen%s", number(r, (int64_t)never),
+				       number(r, (int64_t)n->size),
+				       is_whole(g->ledger) ? "" : ", as far as is logged"),
 		NULL, tokens > 0 ? report_take(r, &b) : NULL,
 		n->how == EPOCHS_NONE
 			? hows[EPOCHS_NONE]

@@ -47,11 +47,13 @@
 
 #define LEDGER_HELP                                                                                      \
 	"ACTION is one of:\n"                                                                            \
-	"  show    attempts, sources, what ids mean, and what was left out while reading\n"              \
+	"  show    attempts, sources, what ids mean, a digest of what was seen by each checkpoint, and\n"  \
+	"          what was left out while reading\n"                                                    \
 	"  find    where a sample was consumed (--id, --key), what a step consumed (--step), how much\n" \
 	"          of a source was (--source); exits with 1 where there is nothing of it\n"              \
 	"  export  the log as text, to stdout or -o FILE\n"                                              \
-	"  import  the log as one sealed file, -o FILE\n"
+	"  import  the log as one sealed file, -o FILE\n"                                                \
+	"  seal    the same, as it is called for journals of the recorder\n"
 
 const struct command commands[COMMAND_COUNT] = {
 #define COMMAND(name, operands, summary, details, run) {#name, operands, summary, details, run},

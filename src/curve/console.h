@@ -11,21 +11,22 @@
 
 /* Keys ----------------------------------------------------------------------------------------- */
 
-#define CONSOLE_KEYS_MAX 128u
+#define CONSOLE_KEYS_MAX 120u
 #define CONSOLE_KEY_MIN 5u /* bytes of the shortest key */
 #define CONSOLE_HITS_MAX 16u
+#define CONSOLE_HASH_BITS 14
 
 /* Four bytes of a key, and where in it they stand. */
 struct console_gram {
 	uint32_t bytes;
 	uint8_t key, at;
+	bool more; /* the next gram has the same hash */
 };
 
 /* A set of texts to be found at once. */
 struct console_keys {
-	uint8_t bits[8192]; /* by the hash of four bytes: whether a key may have them */
-	struct console_gram grams[2 * CONSOLE_KEYS_MAX]; /* by bucket */
-	uint16_t first[257];                             /* in grams, of each bucket */
+	uint8_t places[1 << CONSOLE_HASH_BITS]; /* by the hash of four bytes: 1 + the first gram */
+	struct console_gram grams[2 * CONSOLE_KEYS_MAX + 1]; /* those of one hash together */
 	const struct slice *keys;
 	size_t count;
 };
@@ -103,7 +104,8 @@ bool console_whole(struct slice text, size_t at, double *value);
 /* What the reader knows of the file so far, as far as marks need it. */
 struct console_marks {
 	struct curve_reading *r;
-	double last_x; /* of the newest point, or NAN */
+	struct slice line; /* at hand, in which its time stands */
+	double last_x;     /* of the newest point, or NAN */
 	enum curve_unit unit;
 	uint64_t points; /* of the file's series so far */
 	/* The newest mark, so that what several processes say is said once. */

@@ -2,10 +2,11 @@
 /*
  * Many keys in one pass. A key of five bytes or more has two neighbouring groups of four bytes, of
  * which one stands at an even place of the text wherever the key stands: so every second place is
- * looked at, and a table of bits says whether any key has these four bytes there. It stays in the
- * first-level cache, and chatter costs about a nanosecond for two bytes.
+ * looked at, and a table of 16 KiB says which keys may have these four bytes. It stays in the
+ * first-level cache, and chatter costs half a nanosecond a byte or less.
  */
 #include <assert.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "curve/console.h"
@@ -20,12 +21,7 @@ static uint32_t load(const char *p)
 
 static uint32_t hash(uint32_t w)
 {
-	return w * 0x9e3779b1u >> 16;
-}
-
-static unsigned bucket(uint32_t w)
-{
-	return hash(w) >> 8;
+	return w * 0x9e3779b1u >> (32 - CONSOLE_HASH_BITS);
 }
 
 /* How often a byte occurs in logs, roughly: the key's rarest part is looked for. */
@@ -59,9 +55,18 @@ static size_t rarest(struct slice key)
 	return best;
 }
 
+static int compare_grams(const void *left, const void *right)
+{
+	const struct console_gram *a = left, *b = right;
+	uint32_t x = hash(a->bytes), y = hash(b->bytes);
+
+	if (x != y)
+		return x < y ? -1 : 1;
+	return a->key != b->key ? (int)a->key - (int)b->key : (int)a->at - (int)b->at;
+}
+
 void console_keys_init(struct console_keys *k, const struct slice *keys, size_t n)
 {
-	struct console_gram grams[2 * CONSOLE_KEYS_MAX];
 	size_t count = 0;
 
 	assert(n <= CONSOLE_KEYS_MAX);
@@ -71,18 +76,15 @@ void console_keys_init(struct console_keys *k, const struct slice *keys, size_t 
 	for (size_t i = 0; i < n; i++) {
 		assert(keys[i].n >= CONSOLE_KEY_MIN && keys[i].n <= UINT8_MAX);
 		size_t at = rarest(keys[i]);
-		for (size_t o = at; o <= at + 1; o++) {
-			uint32_t w = load(keys[i].p + o);
-			k->bits[hash(w) >> 3] |= (uint8_t)(1u << (hash(w) & 7));
-			grams[count++] = (struct console_gram){w, (uint8_t)i, (uint8_t)o};
-		}
+		for (size_t o = at; o <= at + 1; o++)
+			k->grams[count++] = (struct console_gram){
+				load(keys[i].p + o), (uint8_t)i, (uint8_t)o, false};
 	}
-	for (unsigned b = 0, filled = 0; b < 256; b++) {
-		k->first[b] = (uint16_t)filled;
-		for (size_t i = 0; i < count; i++)
-			if (bucket(grams[i].bytes) == b)
-				k->grams[filled++] = grams[i];
-		k->first[b + 1] = (uint16_t)filled;
+	qsort(k->grams, count, sizeof *k->grams, compare_grams);
+	for (size_t i = count; i > 0; i--) {
+		uint32_t h = hash(k->grams[i - 1].bytes);
+		k->grams[i - 1].more = k->places[h] != 0;
+		k->places[h] = (uint8_t)i;
 	}
 }
 
@@ -102,31 +104,41 @@ static size_t add_hit(struct console_hit *hits, size_t n, uint32_t key, uint32_t
 	return n + 1;
 }
 
-static size_t check(const struct console_keys *k, struct slice text, size_t at, uint32_t w,
+/* The keys that have the four bytes at `at`, of which places[] says that some may. */
+static size_t check(const struct console_keys *k, struct slice text, size_t at,
 	struct console_hit *hits, size_t n)
 {
-	unsigned b = bucket(w);
+	uint32_t w = load(text.p + at);
+	unsigned place = k->places[hash(w)];
 
-	for (unsigned i = k->first[b]; i < k->first[b + 1]; i++) {
-		const struct console_gram *g = &k->grams[i];
-		if (g->bytes != w || g->at > at)
-			continue;
+	if (place == 0)
+		return n;
+	for (const struct console_gram *g = &k->grams[place - 1];; g++) {
 		struct slice key = k->keys[g->key];
 		size_t begin = at - g->at;
-		if (text.n - begin >= key.n && memcmp(text.p + begin, key.p, key.n) == 0)
+		if (g->bytes == w && g->at <= at && text.n - begin >= key.n &&
+			memcmp(text.p + begin, key.p, key.n) == 0)
 			n = add_hit(hits, n, g->key, (uint32_t)begin);
+		if (!g->more)
+			return n;
 	}
-	return n;
 }
 
 size_t console_keys_find(const struct console_keys *k, struct slice text, struct console_hit *hits)
 {
-	size_t n = 0;
+	size_t n = 0, i = 0;
 
-	for (size_t i = 0; i + 4 <= text.n; i += 2) {
-		uint32_t w = load(text.p + i), h = hash(w);
-		if (__builtin_expect(k->bits[h >> 3] >> (h & 7) & 1, 0))
-			n = check(k, text, i, w, hits, n);
+	/* Four places at once, one branch for all of them. */
+	for (; i + 10 <= text.n; i += 8) {
+		const char *p = text.p + i;
+		if (__builtin_expect(k->places[hash(load(p))] | k->places[hash(load(p + 2))] |
+					     k->places[hash(load(p + 4))] |
+					     k->places[hash(load(p + 6))],
+			    0))
+			for (size_t o = 0; o < 8; o += 2)
+				n = check(k, text, i + o, hits, n);
 	}
+	for (; i + 4 <= text.n; i += 2)
+		n = check(k, text, i, hits, n);
 	return n;
 }

@@ -63,6 +63,7 @@ static int say(struct console_marks *m, enum curve_mark_kind kind, double x, dou
 {
 	if (kind == CURVE_LAUNCH)
 		m->settings = 0;
+	m->r->wall = console_clock(m->line);
 	return curve_mark(m->r, kind, CURVE_STEPS, x, value, text, e);
 }
 
@@ -130,7 +131,8 @@ static struct slice path_in(struct slice rest)
 {
 	size_t n = 0;
 
-	rest = slice_trim(rest);
+	while (rest.n > 0 && (rest.p[0] == ':' || rest.p[0] == '=' || rest.p[0] == ' '))
+		rest = behind(rest, 1);
 	if (rest.n > 0 && (rest.p[0] == '\'' || rest.p[0] == '"')) {
 		const char *end = memchr(rest.p + 1, rest.p[0], rest.n - 1);
 		return (struct slice){rest.p + 1, end ? (size_t)(end - rest.p) - 1 : rest.n - 1};
@@ -178,10 +180,21 @@ static double step_in(struct slice path)
 
 /* How ------------------------------------------------------------------------------------------ */
 
+static int say_path(
+	struct console_marks *m, enum curve_mark_kind kind, struct slice path, struct error *e)
+{
+	double x = step_in(path);
+
+	/* A save whose step is not known tells nothing; a load does. */
+	if (isnan(x) && (kind == CURVE_SAVED || !memchr(path.p, '/', path.n)))
+		return RP_OK;
+	return say_once(m, kind, x, path, e);
+}
+
 static int say_at(
 	struct console_marks *m, enum curve_mark_kind kind, struct slice rest, struct error *e)
 {
-	static const struct slice before[] = {{"iteration", 9}, {"@", 1}};
+	static const struct slice before[] = {{"iteration", 9}, {"at step ", 8}, {"@", 1}};
 	struct slice path;
 	double x;
 
@@ -195,22 +208,21 @@ static int say_at(
 					      : path_in(behind(rest, to + 4));
 		else
 			path = slice_trim(
-				until(until(until(rest, SLICE(" at iteration")), SLICE(" [")),
-					SLICE(" (")));
+				until(until(until(rest, SLICE(" at ")), SLICE(" [")), SLICE(" (")));
 		return say_once(m, kind, x, path, e);
 	}
-	return RP_OK;
+	return say_path(m, kind, path_in(rest), e);
 }
 
-static int say_path(
+/* A save whose path may not say the step: it is that of the newest point then. */
+static int say_newest(
 	struct console_marks *m, enum curve_mark_kind kind, struct slice path, struct error *e)
 {
 	double x = step_in(path);
 
-	/* A save whose step is not known tells nothing; a load does. */
-	if (isnan(x) && (kind == CURVE_SAVED || !memchr(path.p, '/', path.n)))
-		return RP_OK;
-	return say_once(m, kind, x, path, e);
+	if (isnan(x) && m->unit == CURVE_STEPS)
+		x = m->last_x;
+	return isnan(x) ? RP_OK : say_once(m, kind, x, path, e);
 }
 
 /*
@@ -302,10 +314,8 @@ int console_mark(struct console_marks *m, size_t row, const struct console_line 
 		return say_once(
 			m, value > 0 ? kind : CURVE_LAUNCH, value > 0 ? value : NAN, none, e);
 	case NEWEST:
-		if (isnan(m->last_x) || m->unit != CURVE_STEPS)
-			return RP_OK;
-		return say_once(m, kind, m->last_x,
-			rest.n > 0 && rest.p[0] != '(' ? path_in(rest) : none, e);
+		return say_newest(
+			m, kind, rest.n > 0 && rest.p[0] != '(' ? path_in(rest) : none, e);
 	case RESUMED:
 		if (say_once(m, kind, NAN, none, e) < 0)
 			return e->status;

@@ -12,6 +12,7 @@
 #include <regex.h>
 #include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
 
 #include "base/text.h"
 #include "curve/console.h"
@@ -24,6 +25,7 @@
 #define PATTERN_TEXT 4096u          /* bytes of a line they are tried on */
 #define TRAINERS_MAX 4u             /* named in a file's writer */
 #define NAME_MAX_BYTES 128u         /* of a series whose name is put together here */
+#define KNOWN_SERIES 256u           /* that are found at once */
 #define KEPT_VALUES 32u             /* of a progress bar, to tell new ones from old ones */
 
 /* The table ------------------------------------------------------------------------------------ */
@@ -81,6 +83,16 @@ static const struct {
 	{"iteration", CURVE_STEPS}, {"iter", CURVE_STEPS}, {"update", CURVE_STEPS},
 	{"batch", CURVE_CALLS}, {"epoch", CURVE_EPOCHS}};
 
+_Static_assert(SHAPES <= 64, "a row of shapes is a bit of 64");
+
+/* The keys of marks and shapes, and what follows from a key. */
+struct shape_index {
+	struct console_keys keys;
+	struct slice texts[CONSOLE_KEYS_MAX];
+	uint64_t rows[CONSOLE_KEYS_MAX]; /* bits of the shapes that have the key */
+	size_t within[SHAPES];           /* where the key stands in the head, or SIZE_MAX */
+};
+
 /* State ---------------------------------------------------------------------------------------- */
 
 /* A point whose fields are on the lines that follow. */
@@ -92,20 +104,26 @@ struct below {
 	uint64_t until; /* the last line that may belong to it */
 };
 
+/* A series by what it was asked for with: a row of a table asks for the same ones again and again.
+ */
+struct known_series {
+	uint64_t hash;
+	uint32_t series;
+};
+
 struct pattern {
 	const struct curve_pattern *said;
 	regex_t compiled;
-	bool with_x;
+	bool with_x, by_word;
 	double calls;
 };
 
 struct console {
 	struct curve_reading *r;
 	struct lines lines;
-	struct console_keys keys;
-	struct slice key_texts[CONSOLE_KEYS_MAX];
-	uint8_t shape_keys[SHAPES]; /* which key each row has */
+	struct shape_index index;
 	struct console_marks marks;
+	struct known_series known[KNOWN_SERIES];
 	char *plain;
 	struct below below[BELOW_MAX];
 	size_t below_count;
@@ -134,20 +152,23 @@ static uint64_t points_of(const struct curve_reading *r)
 	return r->log->files.items[r->file].points;
 }
 
-static void keys_of(struct console_keys *k, struct slice *texts, uint8_t *shape_keys)
+static void index_init(struct shape_index *x)
 {
 	size_t n = console_mark_count;
 
-	memcpy(texts, console_mark_keys, n * sizeof *texts);
+	memset(x, 0, sizeof *x);
+	memcpy(x->texts, console_mark_keys, n * sizeof *x->texts);
 	for (size_t i = 0; i < SHAPES; i++) {
 		size_t at = console_mark_count;
-		while (at < n && !slice_eq(texts[at], shapes[i].key))
+		while (at < n && !slice_eq(x->texts[at], shapes[i].key))
 			at++;
 		if (at == n)
-			texts[n++] = shapes[i].key;
-		shape_keys[i] = (uint8_t)at;
+			x->texts[n++] = shapes[i].key;
+		x->rows[at] |= (uint64_t)1 << i;
+		if (shapes[i].head)
+			x->within[i] = slice_find(slice_of(shapes[i].head), shapes[i].key);
 	}
-	console_keys_init(k, texts, n);
+	console_keys_init(&x->keys, x->texts, n);
 }
 
 /* Points --------------------------------------------------------------------------------------- */
@@ -200,6 +221,24 @@ static void meet_trainer(struct console *c, const char *trainer)
 		c->trainers[c->trainer_count++] = trainer;
 }
 
+/* curve_series_of(), which costs as much as all else of a field together, once for each series. */
+static int find_series(struct console *c, const struct place *at, struct slice name,
+	enum curve_role role, enum curve_mean mean, uint32_t *series, struct error *e)
+{
+	uint64_t asked = (uint64_t)at->unit << 48 | (uint64_t)mean << 40 | (uint64_t)role << 32 |
+			 (uint32_t)at->rank;
+	uint64_t hash = XXH3_64bits_withSeed(name.p, name.n, asked);
+	struct known_series *k = &c->known[hash % KNOWN_SERIES];
+
+	*series = k->series;
+	if (k->hash == hash)
+		return RP_OK;
+	if (curve_series_of(c->r, name, role, at->unit, mean, at->rank, series, e) < 0)
+		return e->status;
+	*k = (struct known_series){hash, *series};
+	return RP_OK;
+}
+
 static int add_number(struct console *c, struct place *at, struct slice name, enum curve_role role,
 	enum curve_mean mean, double value, float resolution, struct error *e)
 {
@@ -210,7 +249,7 @@ static int add_number(struct console *c, struct place *at, struct slice name, en
 	at->role = CURVE_OTHER;
 	if (is_asked(c, role, name))
 		return RP_OK;
-	if (curve_series_of(r, name, role, at->unit, mean, at->rank, &series, e) < 0)
+	if (find_series(c, at, name, role, mean, &series, e) < 0)
 		return e->status;
 	if (series != CURVE_NONE)
 		at->role = r->log->series.items[series].role;
@@ -342,7 +381,8 @@ struct match {
 };
 
 /* Where the head of a row would begin, or SIZE_MAX. */
-static size_t head_begin(const struct shape *s, const struct console_line *l, size_t key)
+static size_t head_begin(
+	const struct shape *s, const struct console_line *l, size_t key, size_t within)
 {
 	size_t at = l->begin;
 
@@ -351,7 +391,6 @@ static size_t head_begin(const struct shape *s, const struct console_line *l, si
 			at++;
 		return at;
 	}
-	size_t within = slice_find(slice_of(s->head), s->key);
 	if (within == SIZE_MAX || key < within)
 		return SIZE_MAX;
 	at = key - within;
@@ -387,7 +426,7 @@ static bool find_number(
 
 	while (next_field(s, text, &at, &f))
 		if (slice_is(f.name, name))
-			return curve_number(f.value, false, value, &resolution);
+			return curve_number(f.value, false, value, &resolution) && isfinite(*value);
 	return false;
 }
 
@@ -473,7 +512,7 @@ static bool match_keras(
 	return counts.x <= counts.total;
 }
 
-static bool match_shape(const struct console *c, const struct shape *s,
+static bool match_shape(const struct shape_index *x, const struct console *c, const struct shape *s,
 	const struct console_line *l, size_t key, struct match *m)
 {
 	size_t at;
@@ -483,7 +522,7 @@ static bool match_shape(const struct console *c, const struct shape *s,
 	switch (s->how) {
 	case ON_LINE:
 	case BELOW:
-		at = head_begin(s, l, key);
+		at = head_begin(s, l, key, x->within[s - shapes]);
 		return at != SIZE_MAX && console_match(l->text, at, s->head, &m->head) != SIZE_MAX;
 	case X_IS_FIELD:
 		return match_fields(s, l, key, &m->head);
@@ -498,14 +537,20 @@ static bool match_shape(const struct console *c, const struct shape *s,
 }
 
 /* The first row of the table that fits the line. */
-static bool match_line(const struct console *c, const uint8_t *shape_keys,
+static bool match_line(const struct shape_index *x, const struct console *c,
 	const struct console_line *l, const struct console_hit *hits, size_t n, struct match *m)
 {
-	for (size_t i = 0; i < SHAPES; i++)
+	uint64_t rows = 0;
+
+	for (size_t k = 0; k < n; k++)
+		rows |= x->rows[hits[k].key];
+	for (; rows; rows &= rows - 1) {
+		size_t i = (size_t)__builtin_ctzll(rows);
 		for (size_t k = 0; k < n; k++)
-			if (hits[k].key == shape_keys[i] &&
-				match_shape(c, &shapes[i], l, hits[k].at, m))
+			if (x->rows[hits[k].key] >> i & 1 &&
+				match_shape(x, c, &shapes[i], l, hits[k].at, m))
 				return true;
+	}
 	return false;
 }
 
@@ -694,6 +739,8 @@ static int take_match(
 		.unit = s->unit,
 		.rank = s->flags & EACH_RANK ? l->rank : -1};
 
+	size_t fields = s->style == CONSOLE_DICT ? m->head.fields : m->key;
+	c->r->wall = console_clock((struct slice){l->text.p, fields});
 	if (s->how == TURN)
 		return take_turn(c, m->head.x, e);
 	meet_trainer(c, s->trainer);
@@ -847,6 +894,7 @@ static int take_anything(struct console *c, const struct console_line *l, struct
 	}
 	if (!loss)
 		return RP_OK;
+	c->r->wall = console_clock(l->text);
 	c->note = "no known trainer: what is x and what is a loss was guessed from words";
 	for (from = 0; next_anything(text, &from, &f);)
 		if (curve_meaning_of(f.name).role != CURVE_OTHER &&
@@ -891,6 +939,29 @@ static struct slice group_of(const char *text, const regmatch_t *m)
 			    : (struct slice){text + m->rm_so, (size_t)(m->rm_eo - m->rm_so)};
 }
 
+/*
+ * Where the value of a pattern stands: what its first group of two says, else what a word before a
+ * number says, else the number of the match. One way for all matches of a pattern.
+ */
+static bool x_of_pattern(
+	struct pattern *p, struct slice text, struct slice group, enum curve_unit *unit, double *x)
+{
+	float resolution;
+
+	*unit = CURVE_STEPS;
+	if (p->with_x)
+		return curve_number(group, true, x, &resolution) && isfinite(*x);
+	bool found = x_of_anything(text, x, unit);
+	if (p->calls == 0)
+		p->by_word = found;
+	p->calls++;
+	if (p->by_word)
+		return found;
+	*unit = CURVE_CALLS;
+	*x = p->calls;
+	return true;
+}
+
 /* O(patterns * bytes) on at most PATTERN_TEXT bytes, as fast as regexec(3) is. */
 static int take_patterns(struct console *c, const struct console_line *l, struct error *e)
 {
@@ -898,7 +969,8 @@ static int take_patterns(struct console *c, const struct console_line *l, struct
 	size_t n = l->text.n < sizeof text - 1 ? l->text.n : sizeof text - 1;
 	regmatch_t m[3];
 	double x, value;
-	float resolution, ignored;
+	float resolution;
+	enum curve_unit unit;
 	uint32_t series;
 
 	memcpy(text, l->text.p, n);
@@ -907,20 +979,17 @@ static int take_patterns(struct console *c, const struct console_line *l, struct
 		struct pattern *p = &c->patterns[i];
 		if (regexec(&p->compiled, text, 3, m, 0) != 0 ||
 			!curve_number(
-				group_of(text, &m[p->with_x ? 2 : 1]), true, &value, &resolution))
-			continue;
-		x = ++p->calls;
-		if (p->with_x && !curve_number(group_of(text, &m[1]), true, &x, &ignored))
+				group_of(text, &m[p->with_x ? 2 : 1]), true, &value, &resolution) ||
+			!x_of_pattern(p, l->text, group_of(text, &m[1]), &unit, &x))
 			continue;
 		c->r->wall = console_clock(l->text);
 		struct slice name = slice_of(p->said->name);
-		if (curve_series_of(c->r, name, curve_role_named(name),
-			    p->with_x ? CURVE_STEPS : CURVE_CALLS, CURVE_OF_STEP, l->rank, &series,
-			    e) < 0 ||
+		if (curve_series_of(c->r, name, curve_role_named(name), unit, CURVE_OF_UNKNOWN,
+			    l->rank, &series, e) < 0 ||
 			curve_add(c->r, series, x, value, resolution, e) < 0)
 			return e->status;
 		c->marks.last_x = x;
-		c->marks.unit = p->with_x ? CURVE_STEPS : CURVE_CALLS;
+		c->marks.unit = unit;
 		c->marks.points = points_of(c->r);
 	}
 	return RP_OK;
@@ -928,10 +997,10 @@ static int take_patterns(struct console *c, const struct console_line *l, struct
 
 /* Reading -------------------------------------------------------------------------------------- */
 
-/* A line without carriage returns. */
-static int take_part(struct console *c, struct slice text, struct error *e)
+/* A line without carriage returns. `hits`, n: the keys in it; SIZE_MAX: not looked for yet. */
+static int take_part(
+	struct console *c, struct slice text, struct console_hit *hits, size_t n, struct error *e)
 {
-	struct console_hit hits[CONSOLE_HITS_MAX];
 	struct console_line l = {.text = text};
 	struct match m;
 	int status = RP_OK;
@@ -940,18 +1009,20 @@ static int take_part(struct console *c, struct slice text, struct error *e)
 		l.text.n = console_plain(
 			(struct slice){text.p, text.n < PLAIN_MAX ? text.n : PLAIN_MAX}, c->plain);
 		l.text.p = c->plain;
+		n = SIZE_MAX;
 	}
 	console_label(&l);
 	if (c->pattern_count > 0 && take_patterns(c, &l, e) < 0)
 		return e->status;
 	if (c->below_count > 0 && take_below(c, &l, &status, e))
 		return status;
-	size_t n = console_keys_find(&c->keys, l.text, hits);
-	if (n > 0 || c->anything)
-		c->r->wall = console_clock(l.text);
+	if (n == SIZE_MAX)
+		n = console_keys_find(&c->index.keys, l.text, hits);
+	c->r->wall = NAN;
+	c->marks.line = l.text;
 	if (n > 0 && take_marks(c, &l, hits, n, e) < 0)
 		return e->status;
-	if (n > 0 && match_line(c, c->shape_keys, &l, hits, n, &m))
+	if (n > 0 && match_line(&c->index, c, &l, hits, n, &m))
 		return take_match(c, &l, &m, e);
 	return c->anything && slice_find(l.text, SLICE("oss")) != SIZE_MAX ? take_anything(c, &l, e)
 									   : RP_OK;
@@ -961,15 +1032,19 @@ static int take_part(struct console *c, struct slice text, struct error *e)
 static int take_line(struct console *c, struct slice line, struct error *e)
 {
 	struct console_hit hits[CONSOLE_HITS_MAX];
+	size_t n = console_keys_find(&c->index.keys, line, hits);
 
-	if (c->below_count == 0 && c->pattern_count == 0 &&
-		console_keys_find(&c->keys, line, hits) == 0 &&
+	if (n == 0 && c->below_count == 0 && c->pattern_count == 0 &&
 		!(c->anything && memmem(line.p, line.n, "oss", 3)))
 		return RP_OK;
+	while (line.n > 0 && line.p[line.n - 1] == '\r')
+		line.n--;
+	if (!memchr(line.p, '\r', line.n))
+		return take_part(c, line, hits, n, e);
 	while (line.n > 0) {
 		const char *end = memchr(line.p, '\r', line.n);
 		struct slice part = {line.p, end ? (size_t)(end - line.p) : line.n};
-		if (part.n > 0 && take_part(c, part, e) < 0)
+		if (part.n > 0 && take_part(c, part, hits, SIZE_MAX, e) < 0)
 			return e->status;
 		size_t used = end ? part.n + 1 : part.n;
 		line = (struct slice){line.p + used, line.n - used};
@@ -1027,7 +1102,9 @@ static int read_console(struct curve_reading *r, struct error *e)
 	c->marks = (struct console_marks){
 		.r = r, .last_x = NAN, .mark_x = NAN, .mark_kind = -1, .overflow_of = -1};
 	c->anything = probe(r->name, r->head, r->head_n) < 2;
-	keys_of(&c->keys, c->key_texts, c->shape_keys);
+	index_init(&c->index);
+	for (size_t i = 0; i < KNOWN_SERIES; i++)
+		c->known[i].series = CURVE_NONE;
 	compile_patterns(c);
 	lines_init(&c->lines, r->source, r->log->limits->line_bytes);
 	c->lines.piece = PIECE;
@@ -1044,28 +1121,22 @@ static int read_console(struct curve_reading *r, struct error *e)
 
 /* Recognising ---------------------------------------------------------------------------------- */
 
-struct prober {
-	struct console_keys keys;
-	struct slice texts[CONSOLE_KEYS_MAX];
-	uint8_t shape_keys[SHAPES];
-};
-
 /* Whether a line of a file's beginning is one of a known trainer's. */
-static bool is_known(const struct prober *p, struct slice text, char *plain)
+static bool is_known(const struct shape_index *x, struct slice text, char *plain)
 {
 	struct console_hit hits[CONSOLE_HITS_MAX];
 	struct console_line l = {.text = text};
 	struct match m;
 
-	if (console_keys_find(&p->keys, text, hits) == 0)
+	if (console_keys_find(&x->keys, text, hits) == 0)
 		return false;
 	l.text = (struct slice){plain, console_plain(text, plain)};
 	console_label(&l);
-	size_t n = console_keys_find(&p->keys, l.text, hits);
+	size_t n = console_keys_find(&x->keys, l.text, hits);
 	for (size_t i = 0; i < n; i++)
 		if (hits[i].key < console_mark_count && console_mark_is_banner(hits[i].key))
 			return true;
-	return match_line(NULL, p->shape_keys, &l, hits, n, &m) && m.shape->how != TURN;
+	return match_line(x, NULL, &l, hits, n, &m) && m.shape->how != TURN;
 }
 
 /* Text, coded as programs print it, not UTF-16 and nothing compressed. */
@@ -1100,20 +1171,20 @@ static int probe(const char *name, const char *head, size_t n)
 		return 0;
 	if (is_document(name))
 		return 1;
-	struct prober *p = malloc(sizeof *p);
+	struct shape_index *x = malloc(sizeof *x);
 	char *plain = malloc(CURVE_HEAD);
-	if (p && plain) {
-		keys_of(&p->keys, p->texts, p->shape_keys);
+	if (x && plain) {
+		index_init(x);
 		while (!known && text.n > 0) {
 			size_t end = 0;
 			while (end < text.n && text.p[end] != '\n' && text.p[end] != '\r')
 				end++;
-			known = is_known(p, (struct slice){text.p, end}, plain);
+			known = is_known(x, (struct slice){text.p, end}, plain);
 			end += end < text.n;
 			text = (struct slice){text.p + end, text.n - end};
 		}
 	}
-	free(p);
+	free(x);
 	free(plain);
 	return known ? 2 : 1;
 }

@@ -286,6 +286,10 @@ static const struct mark_case {
 		"loaded steps 1000 nan \"/ck/step1000-unsharded\" @0\nsaved steps 2000 nan \"/ck/step2000\" @0\n"},
 	{"Restoring states from the checkpoint path at logs/epoch=3-step=1200.ckpt\n",
 		"loaded steps 1200 nan \"logs/epoch=3-step=1200.ckpt\" @0\n"},
+	{"resumed from checkpoint out/step-400.pt at step 400\nsaved checkpoint out/step-500.pt\n",
+		"loaded steps 400 nan \"out/step-400.pt\" @0\nsaved steps 500 nan \"out/step-500.pt\" @0\n"},
+	{"Resuming from checkpoint opt_step-15611\n",
+		"loaded steps 15611 nan \"opt_step-15611\" @0\n"},
 	{"Resuming training from out-shakespeare\n",
 		"launch steps nan nan \"\" @0\nloaded steps nan nan \"out-shakespeare\" @0\n"},
 	{"Epoch 1/10\nEpoch 2/10\n", "epoch epochs 0 1 \"\" @0\nepoch epochs 1 2 \"\" @0\n"},
@@ -526,19 +530,22 @@ END_TEST
 
 START_TEST(takes_series_by_patterns_of_the_user)
 {
-	const struct curve_pattern patterns[] = {
-		{"loss", "it ([0-9]+) .*err=([0-9.]+)"}, {"temperature", "T=([0-9]+)K"}};
+	const struct curve_pattern patterns[] = {{"loss", "it ([0-9]+) .*err=([0-9.]+)"},
+		{"temperature", "T=([0-9]+)K"}, {"grad-norm", "gn ([0-9.]+)"}};
 	const char *text = "it 5 ok err=2.50\nT=300K\niter 0: loss 10.9, time 1ms\nit 6 ok err=x\n"
-			   "it 7 ok err=2.25 T=301K\n";
+			   "it 7 ok err=2.25 T=301K\nstep 9 gn 1.5\ngn 1.6\nstep 10 gn 1.7\n";
 
 	c.options.patterns = patterns;
-	c.options.pattern_count = 2;
+	c.options.pattern_count = 3;
 	curves_text(&c, "a.out", text);
 	/* The user's loss stands instead of the trainer's. */
 	ck_assert_str_eq(curves_points(&c, "loss"), "5:2.5 7:2.25");
 	ck_assert_int_eq(curves_find(&c, "loss")->unit, CURVE_STEPS);
 	ck_assert_str_eq(curves_points(&c, "temperature"), "1:300 2:301");
 	ck_assert_int_eq(curves_find(&c, "temperature")->unit, CURVE_CALLS);
+	/* A word says where it stands. */
+	ck_assert_str_eq(curves_points(&c, "grad-norm"), "9:1.5 10:1.7");
+	ck_assert_int_eq(curves_find(&c, "grad-norm")->unit, CURVE_STEPS);
 }
 END_TEST
 
