@@ -11,4 +11,8 @@ const char *curve_steps(struct findings *sink, double first, double last);
 /* A finding's steps, as far as they are known. */
 void curve_place(struct finding *f, double first, double last);
 
+/* What a finding about the data says of these steps, where its own begin no later than they do:
+ * "the mixture (M101)"; NULL: nothing. */
+const char *curve_data_cause(struct findings *sink, double first, double last);
+
 #endif

@@ -53,12 +53,13 @@ static int add_resume(struct case_curve *c, const struct resume_check *check,
 		return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for the resumes");
 	*r = (struct curve_resume){
 		.check = *check, .replayed_to = replayed_to(audit, check->from), .changes = ""};
-	if (resume_find_repeat(&c->stitch, check->attempt, &r->repeat, e) < 0 ||
+	bool begins = check->from == c->stitch.attempts.items[check->attempt].from;
+	if ((begins && resume_find_repeat(&c->stitch, check->attempt, &r->repeat, e) < 0) ||
 		resume_find_low(
 			&c->stitch, check->attempt, check->from, r->replayed_to, &r->low, e) < 0)
 		return e->status;
 	strbuf_init(&b, 2000);
-	r->explained = resume_changes(&c->stitch, check->attempt, &b);
+	r->explained = begins && resume_changes(&c->stitch, check->attempt, &b);
 	if (r->explained)
 		r->changes = arena_strdup(&c->arena, strbuf_slice(&b));
 	strbuf_release(&b);
@@ -81,6 +82,19 @@ int case_curve_open(struct case_curve *c, const struct curve_log *l, const struc
 	for (size_t i = 0; i < n && status == RP_OK; i++)
 		status = add_resume(c, &list[i], audit, e);
 	free(list);
+	/* Resumes inside an attempt, of which there is no dead branch. */
+	for (size_t i = 0; i < c->stitch.seams.count && status == RP_OK; i++) {
+		const struct stitch_seam *s = &c->stitch.seams.items[i];
+		struct resume_check inside = {.attempt = s->to,
+			.reference = CURVE_NONE,
+			.from = s->x,
+			.outcome = RESUME_ALONE,
+			.correlation = NAN,
+			.noise = NAN,
+			.diverges = NAN};
+		if (s->hidden || s->known)
+			status = add_resume(c, &inside, audit, e);
+	}
 	return status;
 }
 
@@ -95,7 +109,8 @@ void case_curve_close(struct case_curve *c)
 const struct curve_resume *curve_resume_of(const struct case_curve *c, uint32_t attempt)
 {
 	for (size_t i = 0; i < c->resumes.count; i++)
-		if (c->resumes.items[i].check.attempt == attempt)
+		if (c->resumes.items[i].check.attempt == attempt &&
+			c->resumes.items[i].check.from == c->stitch.attempts.items[attempt].from)
 			return &c->resumes.items[i];
 	return NULL;
 }

@@ -24,6 +24,20 @@ void curve_place(struct finding *f, double first, double last)
 		f->place.step_last = llround(last);
 }
 
+const char *curve_data_cause(struct findings *sink, double first, double last)
+{
+	for (size_t i = 0; i < sink->list.count; i++) {
+		const struct finding *f = &sink->list.items[i];
+		const struct finding_row *row = &finding_rows[f->code];
+		double from = (double)f->place.step_first, to = (double)f->place.step_last;
+		if ((row->code[0] != 'D' && row->code[0] != 'M') || f->severity < SEVERITY_WARNING ||
+			f->place.step_first == PLACE_NO_STEP || from > last || to < first)
+			continue;
+		return findings_text(sink, "what the data did there: %s (%s)", row->summary, row->code);
+	}
+	return NULL;
+}
+
 static void tell_dead(struct findings *sink, const struct case_curve *c, uint32_t i)
 {
 	const struct stitch_track *t = &c->stitch.tracks.items[0];

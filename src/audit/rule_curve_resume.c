@@ -11,12 +11,13 @@ static const char *number(struct findings *sink, double v)
 }
 
 /* "attempt 2, resumed from step 480" */
-static const char *resume_name(struct findings *sink, const struct case_curve *c, uint32_t attempt)
+static const char *resume_name(
+	struct findings *sink, const struct case_curve *c, const struct curve_resume *r)
 {
-	const struct stitch_attempt *a = &c->stitch.attempts.items[attempt];
+	const struct stitch_attempt *a = &c->stitch.attempts.items[r->check.attempt];
 
 	return findings_text(sink, "attempt %u, resumed from step %s", a->number,
-		count_text(sink, llround(a->from)));
+		count_text(sink, llround(r->check.from)));
 }
 
 /* Against the dead branch -----------------------------------------------------------------------
@@ -28,7 +29,7 @@ static void tell_match(
 	const struct resume_check *k = &r->check;
 	struct finding *f = finding_add(sink, FINDING_L190,
 		"%s: the loss of %s is that of attempt %u; the largest difference is %s",
-		resume_name(sink, c, k->attempt),
+		resume_name(sink, c, r),
 		k->loss.matched == 1 ? "the first logged step"
 				     : findings_text(sink, "the first %s logged steps",
 					       count_text(sink, (int64_t)k->loss.matched)),
@@ -89,14 +90,16 @@ static void tell_difference(
 	const struct resume_series *s = mismatch(k, &name);
 	struct finding *f = finding_add(sink, FINDING_L116,
 		"%s: at step %s the %s is %s, and attempt %u had %s (tolerance %s)",
-		resume_name(sink, c, k->attempt), count_text(sink, llround(s->x)), name,
+		resume_name(sink, c, r), count_text(sink, llround(s->x)), name,
 		number(sink, s->observed), c->stitch.attempts.items[k->reference].number,
 		number(sink, s->expected), rounded_text(sink, s->tolerance, 2));
 
 	curve_place(f, s->x, s->x);
 	f->observed = quantity_real(s->observed);
 	f->expected = quantity_real(s->expected);
-	f->cause = mismatch_cause(sink, r, s);
+	f->cause = curve_data_cause(sink, r->check.from + 1, s->x + c->spikes.interval);
+	if (!f->cause || r->explained || s == &k->lr)
+		f->cause = mismatch_cause(sink, r, s);
 	if (r->explained)
 		f->severity = SEVERITY_INFO;
 	else if (k->outcome == RESUME_SAME_BATCHES || k->weak)
@@ -134,7 +137,7 @@ static void tell_repeat(
 	const char *source = findings_text(sink, "those of %s of attempt %u",
 		curve_steps(sink, p->source_x, p->source_x + p->last_x - p->first_x),
 		c->stitch.attempts.items[p->source].number);
-	const char *who = resume_name(sink, c, r->check.attempt);
+	const char *who = resume_name(sink, c, r);
 	const char *what = curve_steps(sink, p->first_x, p->last_x);
 	struct finding *f;
 
@@ -194,7 +197,7 @@ static void tell_low(
 	struct findings *sink, const struct case_curve *c, const struct curve_resume *r)
 {
 	const struct resume_low *l = &r->low;
-	const char *who = resume_name(sink, c, r->check.attempt);
+	const char *who = resume_name(sink, c, r);
 	double first = r->check.from + 1;
 	double length = l->last_x - r->check.from;
 	struct finding *f;
@@ -231,7 +234,7 @@ static void tell_high(struct findings *sink, const struct case_curve *c, const s
 	const struct resume_low *l = &r->high;
 	struct finding *f = finding_add(sink, FINDING_L108,
 		"%s: the loss is %s above its trend over %s, then back at it",
-		resume_name(sink, c, r->check.attempt), rounded_text(sink, l->depth, 3),
+		resume_name(sink, c, r), rounded_text(sink, l->depth, 3),
 		curve_steps(sink, r->check.from + 1, l->last_x));
 
 	curve_place(f, r->check.from + 1, l->last_x);
@@ -239,6 +242,7 @@ static void tell_high(struct findings *sink, const struct case_curve *c, const s
 	f->unit = "above the trend";
 	f->meaning = findings_text(sink, "%s standard errors up at the resume, %s down again",
 		rounded_text(sink, l->down, 3), rounded_text(sink, l->up, 3));
+	f->cause = curve_data_cause(sink, r->check.from + 1, l->last_x);
 }
 
 /* Whether a spike tells the same. */

@@ -215,6 +215,8 @@ static void tell_spike(struct findings *sink, const struct case_curve *c, const 
 	if (again)
 		f->cause = findings_text(sink, "attempt %u has it at the same step: the data's",
 			c->stitch.attempts.items[again->attempt].number);
+	else
+		f->cause = curve_data_cause(sink, k->x, last);
 	/* What was rolled back is no trouble of the weights that survive. */
 	if (k->dead)
 		f->severity = SEVERITY_INFO;
@@ -233,6 +235,9 @@ static void run_spikes(struct audit_case *a, struct findings *sink, struct cover
 	for (size_t i = 0; i < c->spikes.list.count; i++) {
 		const struct spike *k = &c->spikes.list.items[i];
 		if ((k->class == SPIKE_NOT_FINITE && was_skipped(c, k)) || is_replay_edge(c, k))
+			continue;
+		/* A level shift is one without an explanation in the data. */
+		if (k->class == SPIKE_SHIFT && curve_data_cause(sink, k->x, k->x))
 			continue;
 		/* The fall at an epoch's start, where data comes again, is expected. */
 		if (k->class == SPIKE_DROP && k->place == SPIKE_AT_EPOCH)

@@ -26,8 +26,9 @@
 #define LOW_BEFORE 256u    /* points before a resume that make the trend */
 #define LOW_POINTS 8192u   /* points behind it that are searched */
 #define LOW_LEAST 12u      /* points on either side of an edge */
-#define EDGE_MAX 128u
-#define EDGE_DOWN 5.0 /* standard errors of the edge at the resume, whose place is known, … */
+#define EDGES 2u             /* lengths of stretches that are compared at an edge */
+#define EDGE_DOWN 4.0 /* standard errors of the edge at the resume, whose place is known, … */
+#define EDGE_HEALED 3.0      /* the edge back of what heals slowly */
 #define EDGE_UP 6.0   /* … and of the one at the end, which is searched for */
 
 static int no_memory(struct error *e)
@@ -684,18 +685,70 @@ static int gather_stretch(struct stretch *g, const struct stitch *s, const struc
 	return RP_OK;
 }
 
-/* What the trend alone moves the mean from one side of an edge to the other, by the slope before
- * the resume; never upwards. */
-static double trend_move(const struct stretch *g, size_t m)
+/*
+ * By how much the trend alone moves the mean over m points, by the slope of the last half of what is
+ * before the resume, and the error of that. A slope that is no more than its error is none.
+ */
+static double trend_move(const struct stretch *g, size_t m, double *error)
 {
-	size_t half = g->at / 2;
+	size_t quarter = g->at / 4;
 
-	if (half < LOW_LEAST)
+	*error = 0;
+	if (quarter < LOW_LEAST)
 		return 0;
-	double slope =
-		(mean_of(g, g->at - half, g->at) - mean_of(g, g->at - 2 * half, g->at - half)) /
-		(double)half;
-	return slope * g->sign < 0 ? slope * (double)m : 0;
+	double before = mean_of(g, g->at - 2 * quarter, g->at - quarter);
+	double rise = mean_of(g, g->at - quarter, g->at) - before;
+	double age = (double)g->at, ahead = age * log1p((double)m / age) / (double)quarter;
+	double moved = rise * ahead;
+	if (moved * g->sign > 0 || fabs(rise) < 2 * error_of(g, quarter, quarter))
+		return 0;
+	*error = error_of(g, quarter, quarter) * ahead;
+	return moved;
+}
+
+static size_t least(size_t a, size_t b)
+{
+	return a < b ? a : b;
+}
+
+/* Find the sharpest edge back, over stretches of at most so many points on either side. */
+static void weigh_edges(
+	const struct stretch *g, double until, double interval, size_t most, struct resume_low *out)
+{
+	size_t best = 0;
+	double best_up = 0;
+
+	for (size_t c = g->at + LOW_LEAST; c + LOW_LEAST <= g->n; c++) {
+		/* The first point above: the stretch ends with the one before it. */
+		if (isfinite(until) && fabs(g->x[c - 1] - until) > 1.01 * interval)
+			continue;
+		size_t in = least(c - g->at, most), after = least(g->n - c, most);
+		double up = (mean_of(g, c, c + after) - mean_of(g, c - in, c)) / error_of(g, in, after);
+		if (up > best_up) {
+			best_up = up;
+			best = c;
+		}
+	}
+	if (best == 0)
+		return;
+	size_t before = least(g->at, most), in = least(best - g->at, most);
+	size_t after = least(g->n - best, most);
+	double level = mean_of(g, g->at - before, g->at);
+	double low = mean_of(g, g->at, g->at + in), back = mean_of(g, best, best + after);
+	double unsure, moved = trend_move(g, (before + in) / 2, &unsure);
+	double fall = level + moved - low, rise = back - mean_of(g, best - in, best);
+	out->down = fall / hypot(error_of(g, before, in), unsure);
+	out->up = best_up;
+	out->points = best - g->at;
+	out->last_x = g->x[best - 1];
+	out->depth = (level + back) / 2 - mean_of(g, g->at, best);
+	/* Back at the trend: not far above where it came from, and most of the way up. */
+	bool returns = back <= level + fmax(3 * error_of(g, before, after), 0.5 * out->depth);
+	/* A shelf of replayed data ends as sharply as it began; a shock to the weights heals slowly. */
+	bool shelf = rise >= 0.5 * fall && out->up > (isfinite(until) ? EDGE_DOWN : EDGE_UP);
+	bool shock = out->down > EDGE_UP && out->up > EDGE_HEALED;
+	out->found = out->down > EDGE_DOWN && out->depth > 0 && returns &&
+		     (g->sign > 0 ? shelf : shock);
 }
 
 static int find_stretch(const struct stitch *s, uint32_t attempt, double from, double until,
@@ -715,42 +768,9 @@ static int find_stretch(const struct stitch *s, uint32_t attempt, double from, d
 		release_stretch(&g);
 		return RP_OK;
 	}
-	size_t best = 0;
-	double best_up = 0;
-	for (size_t c = g.at + LOW_LEAST; c + LOW_LEAST <= g.n; c++) {
-		/* The first point above: the stretch ends with the one before it. */
-		if (isfinite(until) && fabs(g.x[c - 1] - until) > 1.01 * t->interval)
-			continue;
-		size_t in = c - g.at < EDGE_MAX ? c - g.at : EDGE_MAX;
-		size_t after = g.n - c < EDGE_MAX ? g.n - c : EDGE_MAX;
-		double up = (mean_of(&g, c, c + after) - mean_of(&g, c - in, c)) /
-			    error_of(&g, in, after);
-		if (up > best_up) {
-			best_up = up;
-			best = c;
-		}
-	}
-	if (best > 0) {
-		size_t before = g.at < EDGE_MAX ? g.at : EDGE_MAX;
-		size_t in = best - g.at < EDGE_MAX ? best - g.at : EDGE_MAX;
-		size_t after = g.n - best < EDGE_MAX ? g.n - best : EDGE_MAX;
-		double level = mean_of(&g, g.at - before, g.at);
-		double low = mean_of(&g, g.at, g.at + in), back = mean_of(&g, best, best + after);
-		double all = mean_of(&g, g.at, best);
-		double moved = trend_move(&g, (before + in) / 2);
-		out->down = (level + moved - low) / error_of(&g, before, in);
-		out->up = best_up;
-		out->points = best - g.at;
-		out->last_x = g.x[best - 1];
-		out->depth = (level + back) / 2 - all;
-		double depth_end = back - mean_of(&g, best - in, best);
-		/* Back at the trend: not above where it came from, and most of the way up. */
-		bool returns = back <= level + fmax(3 * error_of(&g, before, after), 0.5 * out->depth) &&
-			       depth_end >= 0.5 * (level + moved - low);
-		out->found = out->down > EDGE_DOWN &&
-			     out->up > (isfinite(until) ? EDGE_DOWN : EDGE_UP) && out->depth > 0 &&
-			     returns;
-	}
+	static const size_t lengths[EDGES] = {64, 128};
+	for (size_t i = 0; i < EDGES && !out->found; i++)
+		weigh_edges(&g, until, t->interval, lengths[i], out);
 	release_stretch(&g);
 	return RP_OK;
 }
