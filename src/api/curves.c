@@ -107,11 +107,6 @@ static const char *number(struct report *r, double v)
 	return text;
 }
 
-static const char *count_words(struct report *r, uint64_t n, const char *unit)
-{
-	return report_text(r, "%s %s%s", number(r, (double)n), unit, n == 1 ? "" : "s");
-}
-
 static const char *rounded(struct report *r, double v, int digits)
 {
 	struct strbuf b;
@@ -121,6 +116,17 @@ static const char *rounded(struct report *r, double v, int digits)
 	const char *text = report_text(r, "%s", strbuf_text(&b));
 	strbuf_release(&b);
 	return text;
+}
+
+/* An x, which of epochs is a fraction. */
+static const char *at(struct report *r, const struct stitch *s, double x)
+{
+	return s->axis == CURVE_EPOCHS ? rounded(r, x, 5) : number(r, x);
+}
+
+static const char *count_words(struct report *r, uint64_t n, const char *unit)
+{
+	return report_text(r, "%s %s%s", number(r, (double)n), unit, n == 1 ? "" : "s");
 }
 
 static struct quantity real_or_none(double v)
@@ -147,8 +153,8 @@ static const char *from_words(
 		return report_text(r, "fresh%s", a->how == STITCH_COUNTED ? "" : hows[a->how]);
 	if (a->parent == CURVE_NONE)
 		return report_text(
-			r, "from %s, before the logs%s", number(r, a->from), hows[a->how]);
-	return report_text(r, "from %s of attempt %u%s", number(r, a->from),
+			r, "from %s, before the logs%s", at(r, s, a->from), hows[a->how]);
+	return report_text(r, "from %s of attempt %u%s", at(r, s, a->from),
 		s->attempts.items[a->parent].number, hows[a->how]);
 }
 
@@ -190,7 +196,7 @@ static const char *fate_words(
 	if (a->points > 0 && a->dead == a->points)
 		add_fate(&b, "dead");
 	else if (a->dead > 0)
-		add_fate(&b, report_text(r, "dead behind %s", number(r, a->alive_to)));
+		add_fate(&b, report_text(r, "dead behind %s", at(r, &c->stitch, a->alive_to)));
 	if (a->finished)
 		add_fate(&b, "finished");
 	else if (a->killed)
@@ -228,8 +234,8 @@ static void add_attempt(struct report *r, struct report_table *t, const struct c
 	bool off = isnan(a->alive_to);
 
 	const char *cells[] = {run, report_text(r, "%sattempt %u", off ? "  " : "", a->number),
-		report_text(r, "%s %s–%s", curve_unit_name(s->axis), number(r, a->first_x),
-			number(r, a->last_x)),
+		report_text(r, "%s %s–%s", curve_unit_name(s->axis), at(r, s, a->first_x),
+			at(r, s, a->last_x)),
 		NULL, count_words(r, a->points, "point"), NULL, from_words(r, s, a), NULL, NULL,
 		NULL, NULL, fate};
 	struct quantity values[12] = {text_or_none(name), quantity_count(a->number), count_or_none(a->first_x),
@@ -280,8 +286,8 @@ static void add_events(struct report *r, struct report_table *t, const struct ca
 		const struct spike *k = &c->spikes.list.items[i];
 		const char *cells[] = {run,
 			report_text(r, "attempt %u", c->stitch.attempts.items[k->attempt].number),
-			number(r, k->x), spike_class_name(k->class), rounded(r, k->baseline, 4),
-			rounded(r, k->peak, 4), isnan(k->end_x) ? NULL : number(r, k->end_x),
+			at(r, &c->stitch, k->x), spike_class_name(k->class), rounded(r, k->baseline, 4),
+			rounded(r, k->peak, 4), isnan(k->end_x) ? NULL : at(r, &c->stitch, k->end_x),
 			rounded(r, k->level, 4), NULL, places[k->place],
 			k->dead ? "rolled back" : NULL};
 		struct quantity values[11] = {text_or_none(name),
@@ -705,7 +711,7 @@ static void summarize(struct report *r, const struct case_curve *c)
 		count_words(r, t->line.count, "point"),
 		t->dead ? report_text(r, " · %s dead", number(r, (double)t->dead)) : "",
 		last ? report_text(r, " · %s %s at %s", curve_role_name(t->role),
-			       rounded(r, last->value, 5), number(r, last->x))
+			       rounded(r, last->value, 5), at(r, s, last->x))
 		     : "");
 }
 
@@ -789,7 +795,7 @@ static void tell_not_finite(struct report *r, const struct case_curve *c, uint32
 		if (k->class != SPIKE_NOT_FINITE || k->attempt != attempt)
 			continue;
 		struct finding *f = finding_add(&r->findings, FINDING_L107,
-			"the loss is not a number from step %s on", number(r, k->x));
+			"the loss is not a number from step %s on", at(r, &c->stitch, k->x));
 		f->place.step_first = llround(k->x);
 	}
 }

@@ -5,6 +5,8 @@
 #include "audit/case.h"
 #include "audit/curve_words.h"
 
+#define SAME_SHARE 0.25 /* of a depth, by which the dead branch differs where it is as low itself */
+
 static const char *number(struct findings *sink, double v)
 {
 	return rounded_text(sink, v, 6);
@@ -16,8 +18,8 @@ static const char *resume_name(
 {
 	const struct stitch_attempt *a = &c->stitch.attempts.items[r->check.attempt];
 
-	return findings_text(sink, "attempt %u, resumed from step %s", a->number,
-		count_text(sink, llround(r->check.from)));
+	return findings_text(sink, "attempt %u, resumed from %s", a->number,
+		curve_at(sink, c, r->check.from));
 }
 
 /* Against the dead branch -----------------------------------------------------------------------
@@ -55,8 +57,8 @@ static const struct resume_series *mismatch(const struct resume_check *k, const 
 	return &k->loss;
 }
 
-static const char *mismatch_cause(
-	struct findings *sink, const struct curve_resume *r, const struct resume_series *s)
+static const char *mismatch_cause(struct findings *sink, const struct case_curve *c,
+	const struct curve_resume *r, const struct resume_series *s)
 {
 	const struct resume_check *k = &r->check;
 
@@ -73,8 +75,8 @@ static const char *mismatch_cause(
 		return "the first step matches, later ones leave to one side: weights and data went on, the "
 		       "optimizer's state did not";
 	if (!isnan(k->diverges))
-		return findings_text(sink, "other batches from step %s on",
-			count_text(sink, llround(k->diverges)));
+		return findings_text(sink, "other batches from %s on",
+			curve_at(sink, c, k->diverges));
 	if (!isnan(k->correlation))
 		return findings_text(sink,
 			"other batches: the changes from step to step do not correlate (r = %s)",
@@ -89,8 +91,8 @@ static void tell_difference(
 	const char *name;
 	const struct resume_series *s = mismatch(k, &name);
 	struct finding *f = finding_add(sink, FINDING_L116,
-		"%s: at step %s the %s is %s, and attempt %u had %s (tolerance %s)",
-		resume_name(sink, c, r), count_text(sink, llround(s->x)), name,
+		"%s: at %s the %s is %s, and attempt %u had %s (tolerance %s)",
+		resume_name(sink, c, r), curve_at(sink, c, s->x), name,
 		number(sink, s->observed), c->stitch.attempts.items[k->reference].number,
 		number(sink, s->expected), rounded_text(sink, s->tolerance, 2));
 
@@ -99,7 +101,7 @@ static void tell_difference(
 	f->expected = quantity_real(s->expected);
 	f->cause = curve_data_cause(sink, r->check.from + 1, s->x + c->spikes.interval);
 	if (!f->cause || r->explained || s == &k->lr)
-		f->cause = mismatch_cause(sink, r, s);
+		f->cause = mismatch_cause(sink, c, r, s);
 	if (r->explained)
 		f->severity = SEVERITY_INFO;
 	else if (k->outcome == RESUME_SAME_BATCHES || k->weak)
@@ -135,10 +137,10 @@ static void tell_repeat(
 {
 	const struct resume_repeat *p = &r->repeat;
 	const char *source = findings_text(sink, "those of %s of attempt %u",
-		curve_steps(sink, p->source_x, p->source_x + p->last_x - p->first_x),
+		curve_steps(sink, c, p->source_x, p->source_x + p->last_x - p->first_x),
 		c->stitch.attempts.items[p->source].number);
 	const char *who = resume_name(sink, c, r);
-	const char *what = curve_steps(sink, p->first_x, p->last_x);
+	const char *what = curve_steps(sink, c, p->first_x, p->last_x);
 	struct finding *f;
 
 	if (p->equal)
@@ -190,7 +192,7 @@ static bool reference_has_it(
 		other += t->values.items[k].value;
 		n++;
 	}
-	return n >= 8 && sign * (other - own) / (double)n < 0.5 * l->depth;
+	return n >= 8 && sign * (other - own) / (double)n < SAME_SHARE * l->depth;
 }
 
 static void tell_low(
@@ -206,7 +208,7 @@ static void tell_low(
 		f = finding_add(sink, FINDING_L101,
 			"%s: the loss is %s below its trend over %s, where the samples are replays, and "
 			"steps back up behind them",
-			who, rounded_text(sink, l->depth, 3), curve_steps(sink, first, l->last_x));
+			who, rounded_text(sink, l->depth, 3), curve_steps(sink, c, first, l->last_x));
 		f->observed = quantity_real(length);
 		f->expected = quantity_real(r->replayed_to - r->check.from);
 		f->unit = "steps until the loss is back, and of replay";
@@ -214,7 +216,7 @@ static void tell_low(
 		f = finding_add(sink, FINDING_L115,
 			"%s: the loss is %s below its trend over %s, then back at it: consistent with a "
 			"replay of about %s",
-			who, rounded_text(sink, l->depth, 3), curve_steps(sink, first, l->last_x),
+			who, rounded_text(sink, l->depth, 3), curve_steps(sink, c, first, l->last_x),
 			counted_text(sink, (uint64_t)llround(length), "step"));
 		f->observed = quantity_real(l->depth);
 		f->unit = "below the trend";
@@ -223,9 +225,9 @@ static void tell_low(
 	}
 	curve_place(f, first, l->last_x);
 	f->meaning = findings_text(sink,
-		"the step up at step %s is the end of it and no divergence (%s standard errors down at the "
+		"the step up at %s is the end of it and no divergence (%s standard errors down at the "
 		"resume, %s up)",
-		count_text(sink, llround(l->last_x + 1)), rounded_text(sink, l->down, 3),
+		curve_at(sink, c, l->last_x + 1), rounded_text(sink, l->down, 3),
 		rounded_text(sink, l->up, 3));
 }
 
@@ -235,7 +237,7 @@ static void tell_high(struct findings *sink, const struct case_curve *c, const s
 	struct finding *f = finding_add(sink, FINDING_L108,
 		"%s: the loss is %s above its trend over %s, then back at it",
 		resume_name(sink, c, r), rounded_text(sink, l->depth, 3),
-		curve_steps(sink, r->check.from + 1, l->last_x));
+		curve_steps(sink, c, r->check.from + 1, l->last_x));
 
 	curve_place(f, r->check.from + 1, l->last_x);
 	f->observed = quantity_real(l->depth);

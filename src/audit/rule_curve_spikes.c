@@ -68,27 +68,28 @@ static bool was_skipped(const struct case_curve *c, const struct spike *k)
 /* Words -----------------------------------------------------------------------------------------
  */
 
-static const char *place_words(struct findings *sink, const struct spike *k)
+static const char *place_words(
+	struct findings *sink, const struct case_curve *c, const struct spike *k)
 {
 	const char *far = counted_text(sink, (uint64_t)llround(fabs(k->x - k->place_x)), "step");
 	const char *side = k->x >= k->place_x ? "after" : "before";
 
 	switch (k->place) {
 	case SPIKE_AT_RESUME:
-		return findings_text(sink, "%s after the resume from step %s", far,
-			count_text(sink, llround(k->place_x)));
+		return findings_text(sink, "%s after the resume from %s", far,
+			curve_at(sink, c, k->place_x));
 	case SPIKE_AT_WARMUP_END:
-		return findings_text(sink, "%s %s the end of the warm-up at step %s", far, side,
-			count_text(sink, llround(k->place_x)));
+		return findings_text(sink, "%s %s the end of the warm-up at %s", far, side,
+			curve_at(sink, c, k->place_x));
 	case SPIKE_AT_LR_CHANGE:
-		return findings_text(sink, "%s after the learning rate changed at step %s", far,
-			count_text(sink, llround(k->place_x)));
+		return findings_text(sink, "%s after the learning rate changed at %s", far,
+			curve_at(sink, c, k->place_x));
 	case SPIKE_AT_SCALER:
-		return findings_text(sink, "%s %s the loss scaler lowered the scale at step %s",
-			far, side, count_text(sink, llround(k->place_x)));
+		return findings_text(sink, "%s %s the loss scaler lowered the scale at %s",
+			far, side, curve_at(sink, c, k->place_x));
 	case SPIKE_AT_EPOCH:
-		return findings_text(sink, "at the epoch's end at step %s",
-			count_text(sink, llround(k->place_x)));
+		return findings_text(sink, "at the epoch's end at %s",
+			curve_at(sink, c, k->place_x));
 	default:
 		return "far from any resume: the model's or the data's own";
 	}
@@ -167,31 +168,32 @@ static enum finding_code code_of(const struct spike *k, bool own)
 	}
 }
 
-static const char *message(struct findings *sink, const struct spike *k)
+static const char *message(
+	struct findings *sink, const struct case_curve *c, const struct spike *k)
 {
-	const char *at = count_text(sink, llround(k->x));
+	const char *at = curve_at(sink, c, k->x);
 
 	switch (k->class) {
 	case SPIKE_NOT_FINITE:
-		return findings_text(sink, "the loss is not a number from step %s on, for %s%s", at,
+		return findings_text(sink, "the loss is not a number from %s on, for %s%s", at,
 			counted_text(sink, k->points, "point"),
 			isnan(k->end_x) ? ", up to the end" : "");
 	case SPIKE_DRIFT:
 		return findings_text(sink,
-			"the loss rises from %s at step %s to %s without a spike",
+			"the loss rises from %s at %s to %s without a spike",
 			rounded_text(sink, k->baseline, 4), at, rounded_text(sink, k->level, 4));
 	case SPIKE_SHIFT:
-		return findings_text(sink, "at step %s the loss goes from %s to %s and stays there",
+		return findings_text(sink, "at %s the loss goes from %s to %s and stays there",
 			at, rounded_text(sink, k->baseline, 4), rounded_text(sink, k->level, 4));
 	case SPIKE_DROP:
-		return findings_text(sink, "at step %s the loss falls from %s to %s at once", at,
+		return findings_text(sink, "at %s the loss falls from %s to %s at once", at,
 			rounded_text(sink, k->baseline, 4), rounded_text(sink, k->level, 4));
 	case SPIKE_DIVERGED:
 		return findings_text(sink,
-			"at step %s the loss rises %s and does not come back: %s", at,
+			"at %s the loss rises %s and does not come back: %s", at,
 			height_words(sink, k), back_words(sink, k));
 	default:
-		return findings_text(sink, "at step %s the loss rises %s, %s", at,
+		return findings_text(sink, "at %s the loss rises %s, %s", at,
 			height_words(sink, k), back_words(sink, k));
 	}
 }
@@ -201,7 +203,7 @@ static void tell_spike(struct findings *sink, const struct case_curve *c, const 
 	const struct stitch_value *again =
 		k->place == SPIKE_AT_RESUME ? same_elsewhere(c, k) : NULL;
 	bool own = k->place != SPIKE_AT_RESUME || again != NULL;
-	struct finding *f = finding_add(sink, code_of(k, own), "%s%s", message(sink, k),
+	struct finding *f = finding_add(sink, code_of(k, own), "%s%s", message(sink, c, k),
 		k->dead ? ", in a branch that was rolled back" : "");
 	double last = !isnan(k->end_x) ? k->end_x : isnan(k->peak_x) ? k->x : k->peak_x;
 
@@ -211,7 +213,7 @@ static void tell_spike(struct findings *sink, const struct case_curve *c, const 
 	if (k->class == SPIKE_NOT_FINITE)
 		f->observed = f->expected = (struct quantity){0};
 	f->meaning = findings_text(
-		sink, "%s%s%s", place_words(sink, k), lead_words(sink, k), interval_words(sink, c));
+		sink, "%s%s%s", place_words(sink, c, k), lead_words(sink, k), interval_words(sink, c));
 	if (again)
 		f->cause = findings_text(sink, "attempt %u has it at the same step: the data's",
 			c->stitch.attempts.items[again->attempt].number);
@@ -284,8 +286,8 @@ static void run_scale(struct audit_case *a, struct findings *sink, struct covera
 		if (isnan(x))
 			continue;
 		struct finding *f = finding_add(sink, FINDING_O105,
-			"from step %s on the loss scale falls from %s to %s%s",
-			count_text(sink, llround(x)), rounded_text(sink, before, 6),
+			"from %s on the loss scale falls from %s to %s%s",
+			curve_at(sink, c, x), rounded_text(sink, before, 6),
 			rounded_text(sink, after, 6),
 			tip ? "" : ", in a branch that was rolled back");
 		curve_place(f, x, b->last_x);
