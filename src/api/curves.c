@@ -238,9 +238,10 @@ static void add_attempt(struct report *r, struct report_table *t, const struct c
 			at(r, s, a->last_x)),
 		NULL, count_words(r, a->points, "point"), NULL, from_words(r, s, a), NULL, NULL,
 		NULL, NULL, fate};
-	struct quantity values[12] = {text_or_none(name), quantity_count(a->number), count_or_none(a->first_x),
-		count_or_none(a->last_x), quantity_count((int64_t)a->points),
-		quantity_count((int64_t)a->dead), count_or_none(a->from),
+	struct quantity values[12] = {text_or_none(name), quantity_count(a->number),
+		count_or_none(a->first_x), count_or_none(a->last_x),
+		quantity_count((int64_t)a->points), quantity_count((int64_t)a->dead),
+		count_or_none(a->from),
 		a->parent == CURVE_NONE ? (struct quantity){0}
 					: quantity_count(s->attempts.items[a->parent].number),
 		quantity_count(!off),
@@ -286,8 +287,9 @@ static void add_events(struct report *r, struct report_table *t, const struct ca
 		const struct spike *k = &c->spikes.list.items[i];
 		const char *cells[] = {run,
 			report_text(r, "attempt %u", c->stitch.attempts.items[k->attempt].number),
-			at(r, &c->stitch, k->x), spike_class_name(k->class), rounded(r, k->baseline, 4),
-			rounded(r, k->peak, 4), isnan(k->end_x) ? NULL : at(r, &c->stitch, k->end_x),
+			at(r, &c->stitch, k->x), spike_class_name(k->class),
+			rounded(r, k->baseline, 4), rounded(r, k->peak, 4),
+			isnan(k->end_x) ? NULL : at(r, &c->stitch, k->end_x),
 			rounded(r, k->level, 4), NULL, places[k->place],
 			k->dead ? "rolled back" : NULL};
 		struct quantity values[11] = {text_or_none(name),
@@ -324,8 +326,9 @@ static void add_notes(struct report *r, struct report_table *t, const struct cas
 
 void curves_add_tables(struct report *r)
 {
-	static const char *const attempts[] = {"run", "attempt", "first_step", "last_step", "points",
-		"dead_points", "from_step", "from_attempt", "on_line", "resume", "matched", "fate"};
+	static const char *const attempts[] = {"run", "attempt", "first_step", "last_step",
+		"points", "dead_points", "from_step", "from_attempt", "on_line", "resume",
+		"matched", "fate"};
 	static const char *const series[] = {"role", "name", "unit", "mean", "points", "file"};
 	static const char *const events[] = {"run", "attempt", "step", "class", "baseline", "peak",
 		"back", "level", "lead", "place", "branch"};
@@ -718,7 +721,8 @@ static void summarize(struct report *r, const struct case_curve *c)
 static void conclude_stitch(
 	struct report *r, const struct case_curve *c, const struct curves_options *o)
 {
-	/* Warnings are what a curve can say: nothing in it is proof, and all of it is why one looks. */
+	/* Warnings are what a curve can say: nothing in it is proof, and all of it is why one
+	 * looks. */
 	struct verdict_case v = {.failing = SEVERITY_WARNING};
 	size_t match = 0, steps = 0, n = c->resumes.count;
 
@@ -766,7 +770,8 @@ int curves_stitch(struct report *r, const char *const *paths, size_t n,
 	return RP_OK;
 }
 
-/* Confirming a relaunch ------------------------------------------------------------------------- */
+/* Confirming a relaunch -------------------------------------------------------------------------
+ */
 
 static bool same_path(const char *a, const char *b)
 {
@@ -809,7 +814,8 @@ static int confirm_attempt(
 
 	/* The rule sees this resume alone. */
 	struct case_curve one = v->curve;
-	one.resumes.items = resume ? &v->curve.resumes.items[resume - v->curve.resumes.items] : NULL;
+	one.resumes.items =
+		resume ? &v->curve.resumes.items[resume - v->curve.resumes.items] : NULL;
 	one.resumes.count = resume != NULL;
 	struct audit_case c = {.curve = &one, .limits = &o->common.limits};
 	rule_curve_resume.run(&c, &r->findings, &r->coverage);
@@ -841,10 +847,11 @@ int curves_confirm(struct report *r, const char *path, const char *confirm,
 
 	if (open_all(&v, r, paths, 2, o, e) < 0)
 		return e->status;
+	report_add_input(r, confirm, "run", "loss log");
 	uint32_t attempt = attempt_in(&v, confirm);
-	int status = attempt == CURVE_NONE
-			     ? fail(e, RP_E_NOT_FOUND, ERROR_NO_OFFSET, "%s: no step is in it yet", confirm)
-			     : confirm_attempt(r, &v, attempt, o);
+	int status = attempt == CURVE_NONE ? fail(e, RP_E_NOT_FOUND, ERROR_NO_OFFSET,
+						     "%s: no step is in it yet", confirm)
+					   : confirm_attempt(r, &v, attempt, o);
 	close_all(&v);
 	report_finish(r);
 	return status;

@@ -28,9 +28,9 @@
 /* Sorting out what was given ------------------------------------------------------------------- */
 
 struct run {
-	const char *name; /* as given */
-	const char *cell; /* a shorter name for tables, or NULL where it is the only one */
-	ARRAY(const char *) logs;   /* of samples */
+	const char *name;         /* as given */
+	const char *cell;         /* a shorter name for tables, or NULL where it is the only one */
+	ARRAY(const char *) logs; /* of samples */
 	ARRAY(const char *) curves; /* loss logs, file by file */
 	ARRAY(const char *) checkpoints;
 };
@@ -154,8 +154,8 @@ static int find_curves(struct report *r, struct run *run, const char *path,
 			continue;
 		probed++;
 		int curve = is_curve_file(l.dirfd, l.files.items[i].path, e);
-		if (curve > 0 && !add_path(&run->curves, report_text(r, "%s/%s", path,
-								 l.files.items[i].path)))
+		if (curve > 0 && !add_path(&run->curves,
+					 report_text(r, "%s/%s", path, l.files.items[i].path)))
 			curve = fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for paths");
 		status = curve < 0 ? curve : RP_OK;
 	}
@@ -227,7 +227,8 @@ static int sort_path(struct report *r, struct runs *runs, struct run *rest, cons
 		bool checkpoint = is_checkpoint_folder(path, limits);
 		if (!checkpoint && find_curves(r, &found, path, limits, e) < 0)
 			return e->status;
-		ok = add_path(found.curves.count ? (void *)&rest->curves : (void *)&runs->checkpoints,
+		ok = add_path(
+			found.curves.count ? (void *)&rest->curves : (void *)&runs->checkpoints,
 			path);
 		array_release(&found.curves);
 	} else {
@@ -738,7 +739,8 @@ struct tables {
 /* What all runs amount to where nothing is wrong. */
 struct sum {
 	uint64_t seams, exact, fresh, proven, runs, epochs, samples;
-	uint64_t ledgers, curves, resumes, matched, matched_steps; /* of runs with either, and by curves */
+	uint64_t ledgers, curves, resumes, matched,
+		matched_steps; /* of runs with either, and by curves */
 	const char *fresh_words;
 };
 
@@ -845,8 +847,8 @@ static int open_curve(struct run_curve *c, struct report *r, const struct run *r
 
 	*c = (struct run_curve){0};
 	if (run->curves.count > 0)
-		status = curve_open(&c->log, (const char *const *)run->curves.items,
-			run->curves.count, &co, e);
+		status = curve_open(
+			&c->log, (const char *const *)run->curves.items, run->curves.count, &co, e);
 	else
 		status = curve_of_ledger(&c->log, a->ledger, &o->common.limits, e);
 	if (status < 0)
@@ -949,7 +951,9 @@ static void add_rollback(struct report *r, struct report_table *t, const struct 
 {
 	bool trouble = b->trouble.any, safe = b->safe_step >= 0;
 	const char *cells[] = {b->run->cell,
-		safe ? b->safe_path : trouble ? "no complete checkpoint before it" : "no need",
+		safe      ? b->safe_path
+		: trouble ? "no complete checkpoint before it"
+			  : "no need",
 		safe ? report_text(r, "step %s", number(r, b->safe_step)) : NULL, NULL,
 		trouble ? report_text(r, "the newest complete one before step %s",
 				  number(r, llround(b->trouble.x)))
@@ -1080,6 +1084,7 @@ static int judge_run(struct report *r, const struct tables *t, const struct run 
 		int judged = judge_case(r, t, run, &c, o, sum, e);
 		sum->runs++;
 		place_findings(r, run);
+		cover_not_checked(&r->coverage, "data-log", "the data", "no sample log is there");
 		return judged;
 	}
 	for (size_t i = 0; i < run->logs.count; i++)
@@ -1117,8 +1122,8 @@ static void take_evidence(struct report *r, const struct sum *s, struct verdict_
 			number(r, (int64_t)s->matched), count_words(r, s->resumes, "resume"),
 			count_words(r, s->matched_steps, "logged step"));
 	else if (s->ledgers == 0)
-		v->consistent = report_text(r, "%s, no resume and no sign of trouble",
-			count_words(r, s->runs, "run"));
+		v->consistent = report_text(
+			r, "%s, no resume and no sign of trouble", count_words(r, s->runs, "run"));
 	else if (s->seams == 0)
 		v->consistent = report_text(r, "%s in %s, no resume",
 			count_words(r, s->samples, "sample"), count_words(r, s->runs, "run"));

@@ -295,8 +295,8 @@ double curve_scale_falls(
 		median[b] = m ? block[m / 2] : NAN;
 		first[b] = t->values.items[index[begin]].x;
 	}
-	/* The first block finds the scale that the run can bear; what it then keeps in its first half is
-	 * what it should keep. The fall begins behind the last block that had it. */
+	/* The first block finds the scale that the run can bear; what it then keeps in its first
+	 * half is what it should keep. The fall begins behind the last block that had it. */
 	if (blocks >= SCALE_BLOCKS / 2) {
 		size_t half = blocks / 2, last = blocks - blocks / 4, top = 0;
 		memcpy(block, median + 1, (half - 1) * sizeof *block);

@@ -25,7 +25,8 @@ const char *curve_at(struct findings *sink, const struct case_curve *c, double x
 	return findings_text(sink, "%s %s", unit_names[c->stitch.axis], x_text(sink, c, x));
 }
 
-const char *curve_steps(struct findings *sink, const struct case_curve *c, double first, double last)
+const char *curve_steps(
+	struct findings *sink, const struct case_curve *c, double first, double last)
 {
 	if (first == last)
 		return curve_at(sink, c, first);
@@ -47,10 +48,12 @@ const char *curve_data_cause(struct findings *sink, double first, double last)
 		const struct finding *f = &sink->list.items[i];
 		const struct finding_row *row = &finding_rows[f->code];
 		double from = (double)f->place.step_first, to = (double)f->place.step_last;
-		if ((row->code[0] != 'D' && row->code[0] != 'M') || f->severity < SEVERITY_WARNING ||
-			f->place.step_first == PLACE_NO_STEP || from > last || to < first)
+		if ((row->code[0] != 'D' && row->code[0] != 'M') ||
+			f->severity < SEVERITY_WARNING || f->place.step_first == PLACE_NO_STEP ||
+			from > last || to < first)
 			continue;
-		return findings_text(sink, "what the data did there: %s (%s)", row->summary, row->code);
+		return findings_text(
+			sink, "what the data did there: %s (%s)", row->summary, row->code);
 	}
 	return NULL;
 }
@@ -95,9 +98,9 @@ static size_t tell_gaps(struct findings *sink, const struct case_curve *c)
 		lost += b->x - a->x;
 		if (gaps++ >= GAPS_MANY)
 			continue;
-		struct finding *f = finding_add(sink, FINDING_L111,
-			"nothing is logged between %s and %s",
-			curve_at(sink, c, a->x), curve_at(sink, c, b->x));
+		struct finding *f =
+			finding_add(sink, FINDING_L111, "nothing is logged between %s and %s",
+				curve_at(sink, c, a->x), curve_at(sink, c, b->x));
 		curve_place(f, a->x, b->x);
 		f->observed = quantity_real(b->x - a->x);
 		f->expected = quantity_real(fmax(before, behind));

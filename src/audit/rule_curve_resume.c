@@ -5,7 +5,8 @@
 #include "audit/case.h"
 #include "audit/curve_words.h"
 
-#define SAME_SHARE 0.25 /* of a depth, by which the dead branch differs where it is as low itself */
+#define SAME_SHARE 0.25 /* of a depth, by which the dead branch differs where it is as low itself  \
+			 */
 
 static const char *number(struct findings *sink, double v)
 {
@@ -18,8 +19,8 @@ static const char *resume_name(
 {
 	const struct stitch_attempt *a = &c->stitch.attempts.items[r->check.attempt];
 
-	return findings_text(sink, "attempt %u, resumed from %s", a->number,
-		curve_at(sink, c, r->check.from));
+	return findings_text(
+		sink, "attempt %u, resumed from %s", a->number, curve_at(sink, c, r->check.from));
 }
 
 /* Against the dead branch -----------------------------------------------------------------------
@@ -75,8 +76,8 @@ static const char *mismatch_cause(struct findings *sink, const struct case_curve
 		return "the first step matches, later ones leave to one side: weights and data went on, the "
 		       "optimizer's state did not";
 	if (!isnan(k->diverges))
-		return findings_text(sink, "other batches from %s on",
-			curve_at(sink, c, k->diverges));
+		return findings_text(
+			sink, "other batches from %s on", curve_at(sink, c, k->diverges));
 	if (!isnan(k->correlation))
 		return findings_text(sink,
 			"other batches: the changes from step to step do not correlate (r = %s)",
@@ -92,9 +93,9 @@ static void tell_difference(
 	const struct resume_series *s = mismatch(k, &name);
 	struct finding *f = finding_add(sink, FINDING_L116,
 		"%s: at %s the %s is %s, and attempt %u had %s (tolerance %s)",
-		resume_name(sink, c, r), curve_at(sink, c, s->x), name,
-		number(sink, s->observed), c->stitch.attempts.items[k->reference].number,
-		number(sink, s->expected), rounded_text(sink, s->tolerance, 2));
+		resume_name(sink, c, r), curve_at(sink, c, s->x), name, number(sink, s->observed),
+		c->stitch.attempts.items[k->reference].number, number(sink, s->expected),
+		rounded_text(sink, s->tolerance, 2));
 
 	curve_place(f, s->x, s->x);
 	f->observed = quantity_real(s->observed);
@@ -172,8 +173,8 @@ static double attempt_end(const struct case_curve *c, uint32_t attempt)
 }
 
 /* Whether the dead branch is as low, or as high, over the same steps: then it is the data's own. */
-static bool reference_has_it(
-	const struct case_curve *c, const struct curve_resume *r, const struct resume_low *l, double sign)
+static bool reference_has_it(const struct case_curve *c, const struct curve_resume *r,
+	const struct resume_low *l, double sign)
 {
 	const struct stitch_track *t = stitch_track_of(&c->stitch, CURVE_LOSS);
 	double own = 0, other = 0;
@@ -208,7 +209,8 @@ static void tell_low(
 		f = finding_add(sink, FINDING_L101,
 			"%s: the loss is %s below its trend over %s, where the samples are replays, and "
 			"steps back up behind them",
-			who, rounded_text(sink, l->depth, 3), curve_steps(sink, c, first, l->last_x));
+			who, rounded_text(sink, l->depth, 3),
+			curve_steps(sink, c, first, l->last_x));
 		f->observed = quantity_real(length);
 		f->expected = quantity_real(r->replayed_to - r->check.from);
 		f->unit = "steps until the loss is back, and of replay";
@@ -216,7 +218,8 @@ static void tell_low(
 		f = finding_add(sink, FINDING_L115,
 			"%s: the loss is %s below its trend over %s, then back at it: consistent with a "
 			"replay of about %s",
-			who, rounded_text(sink, l->depth, 3), curve_steps(sink, c, first, l->last_x),
+			who, rounded_text(sink, l->depth, 3),
+			curve_steps(sink, c, first, l->last_x),
 			counted_text(sink, (uint64_t)llround(length), "step"));
 		f->observed = quantity_real(l->depth);
 		f->unit = "below the trend";
@@ -231,7 +234,8 @@ static void tell_low(
 		rounded_text(sink, l->up, 3));
 }
 
-static void tell_high(struct findings *sink, const struct case_curve *c, const struct curve_resume *r)
+static void tell_high(
+	struct findings *sink, const struct case_curve *c, const struct curve_resume *r)
 {
 	const struct resume_low *l = &r->high;
 	struct finding *f = finding_add(sink, FINDING_L108,
@@ -292,7 +296,8 @@ static void run_resume(struct audit_case *a, struct findings *sink, struct cover
 		if (r->low.found && attempt_end(c, r->check.attempt) > r->low.last_x &&
 			!reference_has_it(c, r, &r->low, 1))
 			tell_low(sink, c, r);
-		if (r->high.found && !has_spike(c, r) && attempt_end(c, r->check.attempt) > r->high.last_x &&
+		if (r->high.found && !has_spike(c, r) &&
+			attempt_end(c, r->check.attempt) > r->high.last_x &&
 			!reference_has_it(c, r, &r->high, -1))
 			tell_high(sink, c, r);
 	}

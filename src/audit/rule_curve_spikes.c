@@ -20,7 +20,8 @@ static bool is_replay_edge(const struct case_curve *c, const struct spike *k)
 			      0.05 * (r->low.last_x - r->check.from);
 		/* What repeats earlier steps is too low, and rises when it no longer does. */
 		if (r->repeat.found && k->attempt == r->check.attempt && k->x > r->check.from &&
-			(k->class == SPIKE_DRIFT || k->class == SPIKE_SHIFT || k->class == SPIKE_PARTIAL))
+			(k->class == SPIKE_DRIFT || k->class == SPIKE_SHIFT ||
+				k->class == SPIKE_PARTIAL))
 			return true;
 		if (!r->low.found)
 			continue;
@@ -76,8 +77,8 @@ static const char *place_words(
 
 	switch (k->place) {
 	case SPIKE_AT_RESUME:
-		return findings_text(sink, "%s after the resume from %s", far,
-			curve_at(sink, c, k->place_x));
+		return findings_text(
+			sink, "%s after the resume from %s", far, curve_at(sink, c, k->place_x));
 	case SPIKE_AT_WARMUP_END:
 		return findings_text(sink, "%s %s the end of the warm-up at %s", far, side,
 			curve_at(sink, c, k->place_x));
@@ -85,11 +86,11 @@ static const char *place_words(
 		return findings_text(sink, "%s after the learning rate changed at %s", far,
 			curve_at(sink, c, k->place_x));
 	case SPIKE_AT_SCALER:
-		return findings_text(sink, "%s %s the loss scaler lowered the scale at %s",
-			far, side, curve_at(sink, c, k->place_x));
+		return findings_text(sink, "%s %s the loss scaler lowered the scale at %s", far,
+			side, curve_at(sink, c, k->place_x));
 	case SPIKE_AT_EPOCH:
-		return findings_text(sink, "at the epoch's end at %s",
-			curve_at(sink, c, k->place_x));
+		return findings_text(
+			sink, "at the epoch's end at %s", curve_at(sink, c, k->place_x));
 	default:
 		return "far from any resume: the model's or the data's own";
 	}
@@ -168,8 +169,7 @@ static enum finding_code code_of(const struct spike *k, bool own)
 	}
 }
 
-static const char *message(
-	struct findings *sink, const struct case_curve *c, const struct spike *k)
+static const char *message(struct findings *sink, const struct case_curve *c, const struct spike *k)
 {
 	const char *at = curve_at(sink, c, k->x);
 
@@ -179,22 +179,20 @@ static const char *message(
 			counted_text(sink, k->points, "point"),
 			isnan(k->end_x) ? ", up to the end" : "");
 	case SPIKE_DRIFT:
-		return findings_text(sink,
-			"the loss rises from %s at %s to %s without a spike",
+		return findings_text(sink, "the loss rises from %s at %s to %s without a spike",
 			rounded_text(sink, k->baseline, 4), at, rounded_text(sink, k->level, 4));
 	case SPIKE_SHIFT:
-		return findings_text(sink, "at %s the loss goes from %s to %s and stays there",
-			at, rounded_text(sink, k->baseline, 4), rounded_text(sink, k->level, 4));
+		return findings_text(sink, "at %s the loss goes from %s to %s and stays there", at,
+			rounded_text(sink, k->baseline, 4), rounded_text(sink, k->level, 4));
 	case SPIKE_DROP:
 		return findings_text(sink, "at %s the loss falls from %s to %s at once", at,
 			rounded_text(sink, k->baseline, 4), rounded_text(sink, k->level, 4));
 	case SPIKE_DIVERGED:
-		return findings_text(sink,
-			"at %s the loss rises %s and does not come back: %s", at,
+		return findings_text(sink, "at %s the loss rises %s and does not come back: %s", at,
 			height_words(sink, k), back_words(sink, k));
 	default:
-		return findings_text(sink, "at %s the loss rises %s, %s", at,
-			height_words(sink, k), back_words(sink, k));
+		return findings_text(sink, "at %s the loss rises %s, %s", at, height_words(sink, k),
+			back_words(sink, k));
 	}
 }
 
@@ -212,8 +210,8 @@ static void tell_spike(struct findings *sink, const struct case_curve *c, const 
 	f->expected = quantity_real(k->baseline);
 	if (k->class == SPIKE_NOT_FINITE)
 		f->observed = f->expected = (struct quantity){0};
-	f->meaning = findings_text(
-		sink, "%s%s%s", place_words(sink, c, k), lead_words(sink, k), interval_words(sink, c));
+	f->meaning = findings_text(sink, "%s%s%s", place_words(sink, c, k), lead_words(sink, k),
+		interval_words(sink, c));
 	if (again)
 		f->cause = findings_text(sink, "attempt %u has it at the same step: the data's",
 			c->stitch.attempts.items[again->attempt].number);
@@ -286,9 +284,8 @@ static void run_scale(struct audit_case *a, struct findings *sink, struct covera
 		if (isnan(x))
 			continue;
 		struct finding *f = finding_add(sink, FINDING_O105,
-			"from %s on the loss scale falls from %s to %s%s",
-			curve_at(sink, c, x), rounded_text(sink, before, 6),
-			rounded_text(sink, after, 6),
+			"from %s on the loss scale falls from %s to %s%s", curve_at(sink, c, x),
+			rounded_text(sink, before, 6), rounded_text(sink, after, 6),
 			tip ? "" : ", in a branch that was rolled back");
 		curve_place(f, x, b->last_x);
 		f->observed = quantity_real(after);

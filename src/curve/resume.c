@@ -14,10 +14,10 @@
 #define CORRELATED 0.6      /* changes of the same batches under other randomness */
 #define CORRELATED_LEAST 6u /* changes that say so */
 #define SMALL_SHARE 0.25    /* of the noise: differences that are no other batches' */
-#define DRIFT_STEPS 30.0     /* after the checkpoint, in which rounding does not grow to the most */
+#define DRIFT_STEPS 30.0    /* after the checkpoint, in which rounding does not grow to the most */
 #define DRIFT_ERRORS 3.0
-#define FAR 6.0             /* noises, beyond which one pair alone is a difference */
-#define REPEAT_POINTS 64u   /* that are looked for at other steps */
+#define FAR 6.0           /* noises, beyond which one pair alone is a difference */
+#define REPEAT_POINTS 64u /* that are looked for at other steps */
 #define REPEAT_LEAST 24u
 #define REPEAT_CORRELATION 0.9
 #define REPEAT_CHANCE 1e-6 /* that any lag correlates as well by accident */
@@ -26,10 +26,10 @@
 #define LOW_BEFORE 256u    /* points before a resume that make the trend */
 #define LOW_POINTS 8192u   /* points behind it that are searched */
 #define LOW_LEAST 12u      /* points on either side of an edge */
-#define EDGES 2u             /* lengths of stretches that are compared at an edge */
-#define EDGE_DOWN 4.0 /* standard errors of the edge at the resume, whose place is known, … */
-#define EDGE_HEALED 3.0      /* the edge back of what heals slowly */
-#define EDGE_UP 6.0   /* … and of the one at the end, which is searched for */
+#define EDGES 2u           /* lengths of stretches that are compared at an edge */
+#define EDGE_DOWN 4.0   /* standard errors of the edge at the resume, whose place is known, … */
+#define EDGE_HEALED 3.0 /* the edge back of what heals slowly */
+#define EDGE_UP 6.0     /* … and of the one at the end, which is searched for */
 
 static int no_memory(struct error *e)
 {
@@ -210,8 +210,8 @@ static struct resume_series compare_series(const struct pairs *p, double from, d
 }
 
 /*
- * Where it is not said from which step an attempt went on, its first mean may cover fewer steps than
- * the one of the dead branch: it is left out where all others would match.
+ * Where it is not said from which step an attempt went on, its first mean may cover fewer steps
+ * than the one of the dead branch: it is left out where all others would match.
  */
 static void drop_partial(const struct stitch_attempt *a, struct pairs *p, double from)
 {
@@ -656,7 +656,8 @@ static int gather_stretch(struct stretch *g, const struct stitch *s, const struc
 {
 	size_t first, end, before = 0;
 
-	*g = (struct stretch){.sign = sign, .x = calloc(LOW_BEFORE + LOW_POINTS, sizeof *g->x),
+	*g = (struct stretch){.sign = sign,
+		.x = calloc(LOW_BEFORE + LOW_POINTS, sizeof *g->x),
 		.v = calloc(LOW_BEFORE + LOW_POINTS, sizeof *g->v),
 		.sum = calloc(LOW_BEFORE + LOW_POINTS + 1, sizeof *g->sum)};
 	if (!g->x || !g->v || !g->sum) {
@@ -686,8 +687,8 @@ static int gather_stretch(struct stretch *g, const struct stitch *s, const struc
 }
 
 /*
- * By how much the trend alone moves the mean over m points, by the slope of the last half of what is
- * before the resume, and the error of that. A slope that is no more than its error is none.
+ * By how much the trend alone moves the mean over m points, by the slope of the last half of what
+ * is before the resume, and the error of that. A slope that is no more than its error is none.
  */
 static double trend_move(const struct stretch *g, size_t m, double *error)
 {
@@ -723,7 +724,8 @@ static void weigh_edges(
 		if (isfinite(until) && fabs(g->x[c - 1] - until) > 1.01 * interval)
 			continue;
 		size_t in = least(c - g->at, most), after = least(g->n - c, most);
-		double up = (mean_of(g, c, c + after) - mean_of(g, c - in, c)) / error_of(g, in, after);
+		double up =
+			(mean_of(g, c, c + after) - mean_of(g, c - in, c)) / error_of(g, in, after);
 		if (up > best_up) {
 			best_up = up;
 			best = c;
@@ -744,11 +746,12 @@ static void weigh_edges(
 	out->depth = (level + back) / 2 - mean_of(g, g->at, best);
 	/* Back at the trend: not far above where it came from, and most of the way up. */
 	bool returns = back <= level + fmax(3 * error_of(g, before, after), 0.5 * out->depth);
-	/* A shelf of replayed data ends as sharply as it began; a shock to the weights heals slowly. */
+	/* A shelf of replayed data ends as sharply as it began; a shock to the weights heals
+	 * slowly. */
 	bool shelf = rise >= 0.5 * fall && out->up > (isfinite(until) ? EDGE_DOWN : EDGE_UP);
 	bool shock = out->down > EDGE_UP && out->up > EDGE_HEALED;
-	out->found = out->down > EDGE_DOWN && out->depth > 0 && returns &&
-		     (g->sign > 0 ? shelf : shock);
+	out->found =
+		out->down > EDGE_DOWN && out->depth > 0 && returns && (g->sign > 0 ? shelf : shock);
 }
 
 static int find_stretch(const struct stitch *s, uint32_t attempt, double from, double until,
@@ -781,8 +784,8 @@ int resume_find_low(const struct stitch *s, uint32_t attempt, double from, doubl
 	return find_stretch(s, attempt, from, until, 1, out, e);
 }
 
-int resume_find_high(
-	const struct stitch *s, uint32_t attempt, double from, struct resume_low *out, struct error *e)
+int resume_find_high(const struct stitch *s, uint32_t attempt, double from, struct resume_low *out,
+	struct error *e)
 {
 	return find_stretch(s, attempt, from, NAN, -1, out, e);
 }
@@ -790,12 +793,15 @@ int resume_find_high(
 /* What the launches say -------------------------------------------------------------------------
  */
 
-/* Whether a setting says what the model is trained on, or how: no folder, interval or address does. */
+/* Whether a setting says what the model is trained on, or how: no folder, interval or address does.
+ */
 static bool matters(const char *name)
 {
-	static const char *const words[] = {"seed", "lr", "learning", "batch", "data", "split", "beta",
-		"clip", "decay", "warmup", "eps", "seq", "dropout", "mix", "weight", "optim", "model"};
-	static const char *const others[] = {"save", "load", "log", "interval", "path_out", "tensorboard"};
+	static const char *const words[] = {"seed", "lr", "learning", "batch", "data", "split",
+		"beta", "clip", "decay", "warmup", "eps", "seq", "dropout", "mix", "weight",
+		"optim", "model"};
+	static const char *const others[] = {
+		"save", "load", "log", "interval", "path_out", "tensorboard"};
 	bool yes = false;
 
 	for (size_t i = 0; i < sizeof words / sizeof *words; i++)

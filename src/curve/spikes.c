@@ -17,16 +17,16 @@
 	0.25             /* of a spike's height, by which the curve may be thought to have fallen  \
 			    behind it */
 #define TAIL 0.985       /* quantile of the residuals that tells how heavy their tail is */
-#define TAIL_LEAST 128u      /* of them: fewer have no tail to speak of */
+#define TAIL_LEAST 128u  /* of them: fewer have no tail to speak of */
 #define TAILS 3.0        /* times that a spike must be */
 #define SHIFT_POINTS 32u /* after a drop or a shift whose median is the new level */
-#define STAYS_POINTS 8u      /* and steps after which a curve that is still up stays there */
+#define STAYS_POINTS 8u  /* and steps after which a curve that is still up stays there */
 #define STAYS_STEPS 500.0
 #define DROP_SCALES 6.0
 #define DROP_POINTS 8u /* in a row */
-#define BLOCK_MAX 256u  /* points of a block of which slow divergence is judged, … */
+#define BLOCK_MAX 256u /* points of a block of which slow divergence is judged, … */
 #define BLOCK_LEAST 6u
-#define BLOCKS 24u      /* … that is this part of the curve */
+#define BLOCKS 24u       /* … that is this part of the curve */
 #define DRIFT_SCALES 3.0 /* of a point's noise, and … */
 #define DRIFT_BLOCKS 4.0 /* … of what blocks usually differ by */
 #define NEAR_STEPS 50.0  /* of a resume or another thing that is near */
@@ -39,9 +39,9 @@ struct baseline {
 	struct window older, newer; /* halves of the last accepted points */
 	struct window residuals;
 	struct window sizes; /* of the residuals, in scales of their time: they tell the tail */
-	size_t accepted; /* points since the curve, or a new level, began */
-	double quantum;  /* least step of the values, where it is more than their noise; else 0 */
-	size_t since;    /* points since the quantum was looked for */
+	size_t accepted;     /* points since the curve, or a new level, began */
+	double quantum; /* least step of the values, where it is more than their noise; else 0 */
+	size_t since;   /* points since the quantum was looked for */
 };
 
 static int no_memory(struct error *e)
