@@ -5,8 +5,9 @@
 #include "audit/case.h"
 #include "audit/curve_words.h"
 
-#define SAME_SHARE 0.25 /* of a depth, by which the dead branch differs where it is as low itself  \
-			 */
+#define SAME_SHARE                                                                                 \
+	0.25 /* of a depth, by which the dead branch differs where it is as low itself             \
+	      */
 
 static const char *number(struct findings *sink, double v)
 {
@@ -277,6 +278,7 @@ static void tell_not_checked(
 		"attempt %u: %s", c->stitch.attempts.items[r->check.attempt].number,
 		strncmp(strbuf_text(&b), "not checked: ", 13) == 0 ? strbuf_text(&b) + 13
 								   : strbuf_text(&b));
+	cover->lost += b.no_memory;
 	strbuf_release(&b);
 }
 
