@@ -47,6 +47,7 @@ struct resume_check {
 	uint8_t outcome; /* enum resume_outcome */
 	bool first;      /* the first pair is the first step (or interval) after the checkpoint */
 	bool weak;       /* RESUME_DIFFERS by less than the noise of the curve, in few points */
+	bool updates;       /* RESUME_DIFFERS only behind the first step, and to one side */
 	struct resume_series loss, grad_norm, lr;
 	double offset;      /* mean of the differences of the loss */
 	double correlation; /* of the step-to-step changes; NAN: too few */
@@ -103,9 +104,15 @@ int resume_find_repeat(
 int resume_find_low(const struct stitch *s, uint32_t attempt, double from, double until,
 	struct resume_low *out, struct error *e);
 
+<<<<<<< HEAD
+/* The same for a stretch that is higher than the trend; `depth` is its height. */
+int resume_find_high(
+	const struct stitch *s, uint32_t attempt, double from, struct resume_low *out, struct error *e);
+=======
 /* Look for a high stretch right behind a resume at x, in the values of an attempt. */
 int resume_find_high(const struct stitch *s, uint32_t attempt, double from, struct resume_high *out,
 	struct error *e);
+>>>>>>> main
 
 /* The settings that the logs give for an attempt and, with another value, for its parent: "seed 42
  * -> 43". False where there are none. */

@@ -172,8 +172,14 @@ static void add_range(const struct canvas *c, const struct plot *p, struct strbu
 
 	strbuf_init(&a, 80);
 	strbuf_init(&b, 80);
-	text_add_signed_count(&a, llround(c->x0));
-	text_add_signed_count(&b, llround(c->x1));
+	/* Epochs are few, and have fractions. */
+	if (c->x1 - c->x0 < 10) {
+		text_add_rounded(&a, c->x0, 4);
+		text_add_rounded(&b, c->x1, 4);
+	} else {
+		text_add_signed_count(&a, llround(c->x0));
+		text_add_signed_count(&b, llround(c->x1));
+	}
 	strbuf_printf(&b, " %s", p->unit);
 	strbuf_pad(out, ' ', LABEL);
 	strbuf_add_text(out, strbuf_text(&a));
