@@ -26,19 +26,10 @@
 #define LOW_BEFORE 256u    /* points before a resume that make the trend */
 #define LOW_POINTS 8192u   /* points behind it that are searched */
 #define LOW_LEAST 12u      /* points on either side of an edge */
-<<<<<<< HEAD
 #define EDGES 2u           /* lengths of stretches that are compared at an edge */
 #define EDGE_DOWN 4.0   /* standard errors of the edge at the resume, whose place is known, … */
 #define EDGE_HEALED 3.0 /* the edge back of what heals slowly */
 #define EDGE_UP 6.0     /* … and of the one at the end, which is searched for */
-=======
-#define EDGE_MAX 64u
-#define EDGE_DOWN 5.0 /* standard errors of the edge at the resume, whose place is known, … */
-#define EDGE_UP 6.0   /* … and of the one at the end, which is searched for */
-#define ABOVE_MOST 0.4 /* of the step up, by which its end may lie above the old trend */
-#define HIGH_LEAST 8u  /* points behind a resume that are high together */
-#define HIGH_EDGE 6.0  /* standard errors */
->>>>>>> main
 
 static int no_memory(struct error *e)
 {
@@ -68,30 +59,15 @@ static double rounding(const struct stitch_value *a, const struct stitch_value *
 	       BINARY_ROUNDING * size;
 }
 
-/*
- * Whether a value may be a mean that begins before the checkpoint, where the resumed attempt's begins
- * behind it: checkpoints that are no multiple of the log interval. Nothing says so where the log does
- * not tell means from single steps.
- */
-static bool begins_before(const struct stitch_track *t, size_t i, size_t first, double from)
-{
-	const struct stitch_value *v = &t->values.items[i];
-
-	if (i == first || !(t->interval > 1))
-		return false;
-	return v[-1].x < from && v->x - from < t->interval;
-}
-
 /* What both attempts have behind x. */
 static void find_pairs(const struct stitch_track *t, uint32_t reference, uint32_t attempt,
 	double from, struct pairs *p)
 {
-	size_t first, i, iend, k, kend;
+	size_t i, iend, k, kend;
 
 	p->n = 0;
 	p->first = p->apart = false;
-	stitch_values_of(t, reference, &first, &iend);
-	i = first;
+	stitch_values_of(t, reference, &i, &iend);
 	stitch_values_of(t, attempt, &k, &kend);
 	while (i < iend && t->values.items[i].x <= from)
 		i++;
@@ -105,8 +81,7 @@ static void find_pairs(const struct stitch_track *t, uint32_t reference, uint32_
 			k++;
 			continue;
 		}
-		if (!begins_before(t, i, first, from) &&
-			(a->covers == b->covers || (isnan(a->covers) && isnan(b->covers)))) {
+		if (a->covers == b->covers || (isnan(a->covers) && isnan(b->covers))) {
 			if (p->n == 0)
 				p->first = a->x - (double)a->covers == from;
 			p->list[p->n++] =
@@ -367,30 +342,19 @@ static void judge(struct resume_check *c, const struct pairs *loss)
 	default:
 		break;
 	}
-	/* One or two points. Without a measure of the noise only the very first step says something: it
-	 * has the weights of the checkpoint, and only rounding may move it. */
+	/* One or two points. Without a measure of the noise nothing can be said of them. */
 	double d = difference(&loss->list[l->matched]);
-<<<<<<< HEAD
 	bool far = c->first && d > RESUME_MOST * fabs(loss->list[l->matched].a);
 	c->outcome = c->noise > 0 || far ? RESUME_DIFFERS : RESUME_COARSE;
-=======
-	bool first = c->first && l->matched == 0 && d > RESUME_MOST * fabs(loss->list[0].a);
-	c->outcome = c->noise > 0 || first ? RESUME_DIFFERS : RESUME_COARSE;
->>>>>>> main
 	c->weak = !(d > FAR * c->noise);
 }
 
 /* Which earlier attempt took the same steps from the same checkpoint: that which was rolled back
- * there, else the newest one that resumed from it too, also where the logs begin behind it. */
+ * there, else the newest one that resumed from it too. */
 static uint32_t find_reference(const struct stitch *s, const struct stitch_track *t, uint32_t i)
 {
 	const struct stitch_attempt *a = &s->attempts.items[i];
 
-<<<<<<< HEAD
-=======
-	if (!(a->from > 0))
-		return CURVE_NONE;
->>>>>>> main
 	if (a->parent != CURVE_NONE && s->attempts.items[a->parent].last_x > a->from)
 		return a->parent;
 	/* Two that began before the logs only if both say where. */
@@ -663,14 +627,14 @@ static void release_stretch(struct stretch *g)
 }
 
 /* Noise and autocorrelation from the values before the resume, against the mean of their
- * neighbourhood; from the later half of them where the fall of the warm-up may be in the other. */
+ * neighbourhood. */
 static void measure_noise(struct stretch *g)
 {
 	double residual[LOW_BEFORE], copy[LOW_BEFORE], top = 0, bottom = 0;
 	const size_t half = 16;
-	size_t n = 0, least = g->at > EDGE_MAX ? g->at - EDGE_MAX : 0;
+	size_t n = 0;
 
-	for (size_t i = g->at / 2 < least ? g->at / 2 : least; i < g->at && n < LOW_BEFORE; i++) {
+	for (size_t i = 0; i < g->at && n < LOW_BEFORE; i++) {
 		size_t first = i > half ? i - half : 0, end = i + half < g->at ? i + half : g->at;
 		residual[n] = copy[n] = g->v[i] - mean_of(g, first, end);
 		n++;
@@ -722,7 +686,6 @@ static int gather_stretch(struct stretch *g, const struct stitch *s, const struc
 	return RP_OK;
 }
 
-<<<<<<< HEAD
 /*
  * By how much the trend alone moves the mean over m points, by the slope of the last half of what
  * is before the resume, and the error of that. A slope that is no more than its error is none.
@@ -730,27 +693,10 @@ static int gather_stretch(struct stretch *g, const struct stitch *s, const struc
 static double trend_move(const struct stretch *g, size_t m, double *error)
 {
 	size_t quarter = g->at / 4;
-=======
-/* The slope a point of the last 2 n values before the resume. */
-static double slope_before(const struct stretch *g, size_t n)
-{
-	return (mean_of(g, g->at - n, g->at) - mean_of(g, g->at - 2 * n, g->at - n)) / (double)n;
-}
-
-/*
- * What the trend alone moves the mean over m points, by the slope before the resume; never upwards.
- * A curve falls ever more slowly: where the warm-up is still among the values, the slope of the last
- * ones is the better guess.
- */
-static double trend_move(const struct stretch *g, size_t m)
-{
-	size_t half = g->at / 2, last = EDGE_MAX / 2;
->>>>>>> main
 
 	*error = 0;
 	if (quarter < LOW_LEAST)
 		return 0;
-<<<<<<< HEAD
 	double before = mean_of(g, g->at - 2 * quarter, g->at - quarter);
 	double rise = mean_of(g, g->at - quarter, g->at) - before;
 	double age = (double)g->at, ahead = age * log1p((double)m / age) / (double)quarter;
@@ -759,12 +705,6 @@ static double trend_move(const struct stretch *g, size_t m)
 		return 0;
 	*error = error_of(g, quarter, quarter) * ahead;
 	return moved;
-=======
-	double slope = slope_before(g, half);
-	if (last < half)
-		slope = fmax(slope, slope_before(g, last));
-	return slope < 0 ? slope * (double)m : 0;
->>>>>>> main
 }
 
 static size_t least(size_t a, size_t b)
@@ -831,54 +771,13 @@ static int find_stretch(const struct stitch *s, uint32_t attempt, double from, d
 		release_stretch(&g);
 		return RP_OK;
 	}
-<<<<<<< HEAD
 	static const size_t lengths[EDGES] = {64, 128};
 	for (size_t i = 0; i < EDGES && !out->found; i++)
 		weigh_edges(&g, until, t->interval, lengths[i], out);
-=======
-	size_t best = 0;
-	double best_up = 0;
-	for (size_t c = g.at + LOW_LEAST; c + LOW_LEAST <= g.n; c++) {
-		/* The first point above: the stretch ends with the one before it. */
-		if (isfinite(until) && fabs(g.x[c - 1] - until) > 1.01 * t->interval)
-			continue;
-		size_t in = c - g.at < EDGE_MAX ? c - g.at : EDGE_MAX;
-		size_t after = g.n - c < EDGE_MAX ? g.n - c : EDGE_MAX;
-		double up = (mean_of(&g, c, c + after) - mean_of(&g, c - in, c)) /
-			    error_of(&g, in, after);
-		if (up > best_up) {
-			best_up = up;
-			best = c;
-		}
-	}
-	if (best > 0) {
-		size_t before = g.at < EDGE_MAX ? g.at : EDGE_MAX;
-		size_t in = best - g.at < EDGE_MAX ? best - g.at : EDGE_MAX;
-		size_t after = g.n - best < EDGE_MAX ? g.n - best : EDGE_MAX;
-		double level = mean_of(&g, g.at - before, g.at);
-		double low = mean_of(&g, g.at, g.at + in), back = mean_of(&g, best, best + after);
-		double all = mean_of(&g, g.at, best);
-		double moved = trend_move(&g, (before + in) / 2);
-		out->down = (level + moved - low) / error_of(&g, before, in);
-		out->up = best_up;
-		out->points = best - g.at;
-		out->last_x = g.x[best - 1];
-		out->depth = (level + back) / 2 - all;
-		double depth_end = back - mean_of(&g, best - in, best);
-		/* Back at the trend: not above where it came from by much, since what was remembered
-		 * costs a little elsewhere, and most of the way up. */
-		double above = fmax(3 * error_of(&g, before, after), ABOVE_MOST * depth_end);
-		bool returns = back <= level + above && depth_end >= 0.5 * (level + moved - low);
-		out->found = out->down > EDGE_DOWN &&
-			     out->up > (isfinite(until) ? EDGE_DOWN : EDGE_UP) && out->depth > 0 &&
-			     returns;
-	}
->>>>>>> main
 	release_stretch(&g);
 	return RP_OK;
 }
 
-<<<<<<< HEAD
 int resume_find_low(const struct stitch *s, uint32_t attempt, double from, double until,
 	struct resume_low *out, struct error *e)
 {
@@ -889,53 +788,6 @@ int resume_find_high(const struct stitch *s, uint32_t attempt, double from, stru
 	struct error *e)
 {
 	return find_stretch(s, attempt, from, NAN, -1, out, e);
-=======
-/* Above the trend -------------------------------------------------------------------------------
- */
-
-/* Where the values from the resume on are half way back to the level: the index behind them. */
-static size_t end_of_high(const struct stretch *g, double half_way)
-{
-	size_t c = g->at;
-
-	while (c + HIGH_LEAST <= g->n && mean_of(g, c, c + HIGH_LEAST) > half_way)
-		c++;
-	return c + HIGH_LEAST <= g->n ? c : g->n;
-}
-
-int resume_find_high(const struct stitch *s, uint32_t attempt, double from, struct resume_high *out,
-	struct error *e)
-{
-	const struct stitch_track *t = stitch_track_of(s, CURVE_LOSS);
-	struct stretch g;
-
-	*out = (struct resume_high){.last_x = NAN};
-	if (!t)
-		return RP_OK;
-	if (gather_stretch(&g, s, t, attempt, from, e) < 0)
-		return e->status;
-	size_t before = g.at < EDGE_MAX ? g.at : EDGE_MAX;
-	double level = before ? mean_of(&g, g.at - before, g.at) : NAN, best = 0;
-	for (size_t n = HIGH_LEAST; before >= 2 * LOW_LEAST && g.noise > 0 && n <= EDGE_MAX; n *= 2) {
-		if (g.at + n > g.n)
-			break;
-		double high = mean_of(&g, g.at, g.at + n) - level;
-		double errors = high / error_of(&g, before, n);
-		if (errors <= fmax(best, HIGH_EDGE))
-			continue;
-		best = errors;
-		size_t end = end_of_high(&g, level + high / 2);
-		*out = (struct resume_high){.found = end > g.at,
-			.back = end < g.n,
-			.last_x = end > g.at ? g.x[end - 1] : NAN,
-			.level = level,
-			.height = high,
-			.errors = errors,
-			.points = n};
-	}
-	release_stretch(&g);
-	return RP_OK;
->>>>>>> main
 }
 
 /* What the launches say -------------------------------------------------------------------------

@@ -78,17 +78,6 @@ struct resume_low {
 	size_t points;
 };
 
-/* The first points behind a resume, which are higher than the trend together, though none need be. */
-struct resume_high {
-	bool found;
-	bool back;     /* it comes half way back before the attempt ends */
-	double last_x; /* the last point before that */
-	double level;  /* before the resume */
-	double height; /* above it, a mean */
-	double errors; /* the height in standard errors */
-	size_t points; /* of that mean */
-};
-
 /* Check every attempt that went on from a step > 0. `list` has room for all attempts; the number of
  * checks is returned. */
 size_t resume_check_all(const struct stitch *s, struct resume_check *list);
@@ -104,15 +93,9 @@ int resume_find_repeat(
 int resume_find_low(const struct stitch *s, uint32_t attempt, double from, double until,
 	struct resume_low *out, struct error *e);
 
-<<<<<<< HEAD
 /* The same for a stretch that is higher than the trend; `depth` is its height. */
 int resume_find_high(
 	const struct stitch *s, uint32_t attempt, double from, struct resume_low *out, struct error *e);
-=======
-/* Look for a high stretch right behind a resume at x, in the values of an attempt. */
-int resume_find_high(const struct stitch *s, uint32_t attempt, double from, struct resume_high *out,
-	struct error *e);
->>>>>>> main
 
 /* The settings that the logs give for an attempt and, with another value, for its parent: "seed 42
  * -> 43". False where there are none. */
