@@ -23,6 +23,8 @@ libdir ?= $(PREFIX)/lib
 includedir ?= $(PREFIX)/include
 datadir ?= $(PREFIX)/share
 mandir ?= $(datadir)/man
+# The package of the recorder for Python: for PYTHONPATH, or to be installed by pip from here.
+pythondir ?= $(datadir)/reprise/python
 VERSION := $(shell sed -n 's/^.define RP_VERSION "\(.*\)"/\1/p' include/reprise.h)
 SOMAJOR := $(firstword $(subst ., ,$(VERSION)))
 PKG_CONFIG ?= pkg-config
@@ -320,6 +322,7 @@ clean: ## remove what was built
 	rm -rf build
 
 # What is installed: MODE FILE TO, or `link` TARGET TO, below DESTDIR. Functions of libreprise(3) are links to its page.
+RECORD_API := $(shell sed -n 's/^\.Fo //p' man/libreprise-record.3)
 API := $(filter rp_%,$(subst ;, ,$(file <src/api/libreprise.map)))
 INSTALLED = \
 	755:$B/reprise:$(bindir)/reprise \
@@ -332,28 +335,36 @@ INSTALLED = \
 	link:libreprise-record.so.$(VERSION):$(libdir)/libreprise-record.so.$(SOMAJOR) \
 	link:libreprise-record.so.$(SOMAJOR):$(libdir)/libreprise-record.so \
 	644:$B/reprise.pc:$(libdir)/pkgconfig/reprise.pc \
+	644:$B/reprise-record.pc:$(libdir)/pkgconfig/reprise-record.pc \
 	$(foreach h,$(wildcard include/*.h),644:$h:$(includedir)/$(notdir $h)) \
 	$(foreach p,$(wildcard man/*.[0-9]),644:$p:$(mandir)/man$(patsubst .%,%,$(suffix $p))/$(notdir $p)) \
 	$(foreach f,$(API),link:libreprise.3:$(mandir)/man3/$f.3) \
+	$(foreach f,$(RECORD_API),link:libreprise-record.3:$(mandir)/man3/$f.3) \
+	644:bindings/python/pyproject.toml:$(pythondir)/pyproject.toml \
+	644:bindings/python/README.md:$(pythondir)/README.md \
+	$(foreach p,$(wildcard bindings/python/reprise/*.py),644:$p:$(pythondir)/reprise/$(notdir $p)) \
 	644:share/bash-completion/completions/reprise:$(datadir)/bash-completion/completions/reprise \
 	644:share/reprise-1.schema.json:$(datadir)/reprise/reprise-1.schema.json \
 	$(foreach e,$(wildcard examples/*.sh),755:$e:$(datadir)/reprise/examples/$(notdir $e)) \
 	$(foreach e,$(wildcard examples/*.ini),644:$e:$(datadir)/reprise/examples/$(notdir $e))
 # Folders that are ours alone, to be removed with what is in them; innermost first.
-INSTALLED_FOLDERS = $(datadir)/reprise/examples $(datadir)/reprise $(libexecdir)/reprise
+INSTALLED_FOLDERS = $(pythondir)/reprise $(pythondir) $(datadir)/reprise/examples $(datadir)/reprise $(libexecdir)/reprise
 
-# No prefix but the one it is installed below; what pkg-config says of ours is for programs that link it.
-.PHONY: $B/reprise.pc
-$B/reprise.pc: Makefile
-	@mkdir -p $(@D)
-	@printf '%s\n' 'prefix=$(PREFIX)' 'includedir=$(patsubst $(PREFIX)/%,$${prefix}/%,$(includedir))' \
-		'libdir=$(patsubst $(PREFIX)/%,$${prefix}/%,$(libdir))' '' 'Name: reprise' \
-		'Description: judge whether a resume from a training checkpoint can be exact' \
-		'Version: $(VERSION)' 'Requires.private: $(PACKAGES)' 'Cflags: -I$${includedir}' \
-		'Libs: -L$${libdir} -lreprise' 'Libs.private: -lm -pthread' >$@
+# No prefix but the one it is installed below; what pkg-config says of ours is for programs that link it. Of the
+# package $(1): $(2) its description, $(3) more lines, $(4) what to link.
+define pc
+.PHONY: $B/$(1).pc
+$B/$(1).pc: Makefile
+	@mkdir -p $$(@D)
+	@printf '%s\n' 'prefix=$$(PREFIX)' 'includedir=$$(patsubst $$(PREFIX)/%,$$$${prefix}/%,$$(includedir))' \
+		'libdir=$$(patsubst $$(PREFIX)/%,$$$${prefix}/%,$$(libdir))' '' 'Name: $(1)' 'Description: $(2)' \
+		'Version: $$(VERSION)' $(3) 'Cflags: -I$$$${includedir}' 'Libs: -L$$$${libdir} $(4)' >$$@
+endef
+$(eval $(call pc,reprise,judge whether a resume from a training checkpoint can be exact,'Requires.private: $(PACKAGES)' 'Libs.private: -lm -pthread',-lreprise))
+$(eval $(call pc,reprise-record,record which samples a training run consumes,,-lreprise-record))
 
 .PHONY: install uninstall
-install: all $B/reprise.pc ## install below $(DESTDIR)$(PREFIX)
+install: all $B/reprise.pc $B/reprise-record.pc ## install below $(DESTDIR)$(PREFIX)
 	$(Q)set -e; for row in $(INSTALLED); do \
 		mode=$${row%%:*} to=$${row##*:} file=$${row#*:}; file=$${file%:*}; \
 		if [ $$mode = link ]; then \

@@ -33,6 +33,23 @@ done
 readelf -d "$work/app" | grep -q 'NEEDED.*libreprise.so' || { echo "app does not use the shared library"; exit 1; }
 [ "$(pkg-config --modversion reprise)" = "$("$top/bin/reprise" --version | cut -d' ' -f2)" ]
 
+# The recorder: its manual's program, and the Python package from where it was installed.
+sed -n '/^#include <reprise_record.h>/,/^\.Ed/p' man/libreprise-record.3 | sed "\$d; s|runs/lm/record|$work/record|" >"$work/record.c"
+read -ra shared <<<"$(pkg-config --cflags --libs "--define-variable=prefix=$top" reprise-record)"
+$compiler -o "$work/recorder" "$work/record.c" "${shared[@]}"
+LD_LIBRARY_PATH=$top/lib "$work/recorder" || { echo "the recorder's program fails"; exit 1; }
+# A sanitized library cannot be loaded into a Python that is not.
+if [ "$mode" = release ]; then
+	PYTHONPATH=$top/share/reprise/python PYTHONDONTWRITEBYTECODE=1 python3 -c 'if True:
+		import reprise, sys
+		with reprise.Recorder(sys.argv[1], from_step=1) as recorder:
+			assert recorder.step(2, [5, 6])' "$work/record"
+	"$top/bin/reprise" audit -v "$work/record" | grep -q "6 samples" || { echo "what was recorded is not read"; exit 1; }
+fi
+# The library needs libc alone.
+[ "$(readelf -d "$top/lib/libreprise-record.so" | grep -c 'NEEDED.*\[lib[^cm]')" -eq 0 ] || [ "$mode" != release ] ||
+	{ echo "the recorder needs more than libc"; exit 1; }
+
 count=$(find "$work/root" ! -type d | wc -l)
 run_make uninstall
 left=$(find "$work/root" ! -type d -o -type d -name '*reprise*')

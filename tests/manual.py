@@ -3,7 +3,7 @@
 """manual.py BUILD: hold the manual's pages against the tables of commands and options and the public header.
 
 Every command has a page that names its operands and summary, all of its options and no others, and the exit
-statuses; libreprise(3) has every function of the library as the header declares it; references lead somewhere;
+statuses; libreprise(3) and libreprise-record(3) have every function as the headers declare it; references lead somewhere;
 mandoc and groff have nothing to say.
 """
 import os
@@ -81,21 +81,21 @@ def check_command(name, operands, summary, options):
         complain(f"{page}: its operands are not those of the command: {operands}")
 
 
-def check_library():
-    with open("include/reprise.h", encoding="utf-8") as file:
-        declared = re.findall(r"(?s)^RP_API ([^;{]*?)(\w+)\(([^;]*)\);", file.read(), re.M)
-    page = pages["libreprise.3"]
+def check_library(header, macro, name_of_page):
+    with open(header, encoding="utf-8") as file:
+        declared = re.findall(rf"(?s)^{macro} ([^;{{]*?)(\w+)\(([^;]*)\);", file.read(), re.M)
+    page = pages[name_of_page]
     shown = {}
     for kind, name, arguments in re.findall(r'(?m)^\.Ft (.*)\n\.Fo (\w+)\n((?:\.Fa .*\n)+)\.Fc', page):
         shown[name] = (kind.strip('"'), re.findall(r'(?m)^\.Fa "?([^"\n]*)"?$', arguments))
     for kind, name, arguments in declared:
         wanted = (" ".join(kind.split()), [" ".join(a.split()) for a in arguments.split(",")])
         if shown.pop(name, None) != wanted:
-            complain(f"libreprise.3 does not show {name} as the header declares it: {wanted}")
+            complain(f"{name_of_page} does not show {name} as the header declares it: {wanted}")
         if f".Fn {name}" not in page:
-            complain(f"libreprise.3 does not describe {name}")
+            complain(f"{name_of_page} does not describe {name}")
     for name in shown:
-        complain(f"libreprise.3: there is no function {name}")
+        complain(f"{name_of_page}: there is no function {name}")
 
 
 def check_words(page, text):
@@ -118,7 +118,8 @@ def main():
         check_command(name, operands, summary, options)
     common = {tuple(row[1:4]) for row in options if row[4] == "common"}
     check_options("reprise.1", common, options_of(section("reprise.1", "OPTIONS"), "It"))
-    check_library()
+    check_library("include/reprise.h", "RP_API", "libreprise.3")
+    check_library("include/reprise_record.h", "RP_RECORD_API", "libreprise-record.3")
     for page, text in pages.items():
         check_words(page, text)
     print(f"{len(pages)} pages of the manual, {wrong} complaints")

@@ -9,6 +9,7 @@
 #include "ledger/read.h"
 #include "ledger/sealed.h"
 #include "ledger/search.h"
+#include "ledger/seen.h"
 
 #define TEXT_BYTES 4096u
 #define ROWS_SHOWN 50u /* of a table of many, without `all` */
@@ -333,6 +334,52 @@ static void add_spaces(struct log_view *v)
 	}
 }
 
+static void add_checkpoint(struct log_view *v, struct report_table *t,
+	const struct ledger_checkpoint *c, const struct seen *seen)
+{
+	struct report *r = v->r;
+	const char *cells[] = {report_text(r, "checkpoint %s", number(r, c->step)),
+		report_text(r, "attempt %s", attempt_name(v, c->attempt)),
+		seen ? counted(r, seen->samples, "sample seen", "samples seen") : NULL,
+		seen ? report_text(r, "%016llx%016llx", (unsigned long long)seen->sum[1],
+			       (unsigned long long)seen->sum[0])
+		     : NULL,
+		c->path[0] ? escaped(r, c->path) : NULL};
+	struct quantity values[5] = {quantity_count(c->step),
+		quantity_count(v->l.attempts.items[c->attempt].number),
+		seen ? quantity_count((int64_t)seen->samples) : (struct quantity){0}};
+	report_add_row_values(r, t, TONE_PLAIN, cells, values);
+}
+
+/* What was seen by each checkpoint; runs of any number of ranks are compared by the digest. */
+static bool add_checkpoints(struct log_view *v)
+{
+	static const char *const columns[] = {"step", "attempt", "samples", "digest", "path"};
+	const struct ledger *l = &v->l;
+	struct seen_table tables[4] = {{0}};
+	bool ok = true;
+
+	if (l->checkpoints.count == 0)
+		return true;
+	struct report_table *t = report_add_table(v->r, "checkpoints", "checkpoints", columns, 5);
+	for (size_t i = 0; i < 4; i++)
+		if (v->lines.built[i])
+			ok = seen_build(&tables[i], &v->lines.of[i]) && ok;
+	size_t n = l->checkpoints.count, from = 0;
+	if (n > ROWS_SHOWN && !v->o->all)
+		from = n - ROWS_SHOWN;
+	for (size_t i = from; ok && i < n; i++) {
+		const struct ledger_checkpoint *c = &l->checkpoints.items[i];
+		const struct seen_table *of = &tables[l->attempts.items[c->attempt].kind];
+		struct seen seen;
+		add_checkpoint(v, t, c,
+			of->steps && seen_by(of, c->attempt, c->step, &seen) ? &seen : NULL);
+	}
+	for (size_t i = 0; i < 4; i++)
+		seen_release(&tables[i]);
+	return ok;
+}
+
 int logs_show(struct report *r, const char *const *paths, size_t n, const struct log_options *o,
 	struct error *e)
 {
@@ -346,6 +393,8 @@ int logs_show(struct report *r, const char *const *paths, size_t n, const struct
 	if (!add_sources(&v))
 		status = no_memory(e);
 	add_spaces(&v);
+	if (!add_checkpoints(&v))
+		status = no_memory(e);
 	add_reading(&v);
 	close_view(&v);
 	report_finish(r);

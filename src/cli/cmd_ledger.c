@@ -130,7 +130,7 @@ static int run_import(const struct options *o, const char *const *paths, size_t 
 	struct report r;
 
 	if (!o->output)
-		return answer_usage(o, "ledger import wants -o FILE, the file to write");
+		return answer_usage(o, "ledger import and seal want -o FILE, the file to write");
 	report_init(&r, o->command->name);
 	if (logs_import(&r, paths, n, &log, o->output, &e) == RP_OK)
 		return answer_report(o, &r);
@@ -143,6 +143,7 @@ static const struct action actions[] = {
 	{"find", run_find},
 	{"export", run_export},
 	{"import", run_import},
+	{"seal", run_import},
 };
 
 #define ACTIONS (sizeof actions / sizeof *actions)
@@ -156,7 +157,7 @@ static int complain_action(const struct options *o, const char *word)
 		names[i] = actions[i].name;
 	const char *nearest = text_nearest(word, names, ACTIONS);
 	snprintf(text, sizeof text, "ledger has no action of that name%s%s%s",
-		nearest ? "; did you mean " : ": it wants show, find, export or import",
+		nearest ? "; did you mean " : ": it wants show, find, export, import or seal",
 		nearest ? nearest : "", nearest ? "?" : "");
 	return answer_usage(o, text);
 }

@@ -62,7 +62,10 @@
  *                                 what the name of a series says
  *   rows, xs.def                  records of names and numbers into points
  *   writers, writers.def          who wrote a file, from the names of its series
- *   read_jsonl                    JSON lines
+ *   read_jsonl, members           JSON lines; the numbers of an object
+ *   read_table                    CSV and TSV
+ *   read_trainer_state            trainer_state.json, wandb-summary.json
+ *   read_wandb, read_mlflow       wandb's own files; MLflow's file store
  *   read_tensorboard, tfrecord, crc32c, protobuf
  *                                 event files
  * audit/      the rules: audit, case, rules.def, rule_integrity, rule_position, rule_rng, rule_training,

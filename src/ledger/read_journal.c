@@ -814,6 +814,7 @@ static int read_blocks(struct ledger *l, struct journal *j, struct columns *c, s
 			continue;
 		}
 		uint64_t bytes = block_bytes(&h);
+		l->lines++;
 		if (h.sequence < j->sequence) {
 			ledger_note(l, j->name, 0, "block %llu is there twice",
 				(unsigned long long)h.sequence);

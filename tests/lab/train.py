@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """One launch of a tiny training job, as people write them, with reprise recording it.
 
-train.py FRAMEWORK WAY ROOT ATTEMPT STEPS: trains up to STEPS, resuming from the newest checkpoint below ROOT
-where ATTEMPT > 1, in the WAY that is named: "right", or one of the wrong ones. Prints each finished step, and
+train.py FRAMEWORK WAY ROOT ATTEMPT STEPS: trains up to STEPS, resuming from $LAB_CHECKPOINT where
+ATTEMPT > 1, in the WAY that is named: "right", or one of the wrong ones. Prints each finished step, and
 writes what it really read to truth-<rank>.jsonl beside ROOT, by itself and not by way of the recorder.
 """
 
@@ -71,9 +71,9 @@ class Truth:
         time.sleep(0.002)
 
 
-def newest(root, pattern="step-*.pt"):
-    found = sorted((root / "ckpt").glob(pattern), key=lambda p: int("".join(c for c in p.stem if c.isdigit())))
-    return found[-1] if found else None
+def resumed_from(attempt):
+    """The checkpoint that reprise would resume from: the newest one may have been cut by the kill."""
+    return pathlib.Path(os.environ["LAB_CHECKPOINT"]) if attempt > 1 else None
 
 
 def save(root, step, state, rank=0):
@@ -96,7 +96,7 @@ class Job:
         self.schedule = torch.optim.lr_scheduler.LambdaLR(self.optimizer, lambda s: min(1.0, (s + 1) / 20))
         self.step = 0
         self.saved = {}
-        path = newest(root) if attempt > 1 else None
+        path = resumed_from(attempt)
         if path:
             self.saved = torch.load(path, weights_only=False)
             self.step = self.saved["step"]
@@ -311,7 +311,7 @@ def accelerate_loop(way, root, attempt, steps):
     net, optimizer, loader = accelerator.prepare(net, optimizer, loader)
     step = epoch = done = 0
     if attempt > 1:
-        path = newest(root, "step-*")
+        path = resumed_from(attempt)
         accelerator.load_state(str(path))
         step = int(path.name.split("-")[1])
         epoch, done = divmod(step, len(loader))
@@ -374,7 +374,7 @@ def trainer_loop(way, root, attempt, steps):
         root / "record", launch=f"launch-{attempt}", dataset="points", key=lambda sample: round(float(sample["x"]) * SAMPLES)
     )
     Trainer(Watched(), args, train_dataset=Points(), callbacks=[callback, Steps()]).train(
-        resume_from_checkpoint=attempt > 1
+        resume_from_checkpoint=attempt > 1 and str(resumed_from(attempt))
     )
 
 
@@ -434,7 +434,7 @@ def lightning_loop(way, root, attempt, steps):
             *([RandomState()] if way != "random-not-saved" else []),
         ],
     )
-    path = newest(root, "step=*.ckpt") if attempt > 1 else None
+    path = resumed_from(attempt)
     trainer.fit(Module(), loader, ckpt_path=path, weights_only=False)
 
 

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "base/journal.h"
+#include "ledger/seen.h"
 #include "ledger/read.h"
 
 Suite *suite_journal(void);
@@ -470,6 +471,94 @@ START_TEST(a_second_recorder_of_one_place_is_left_out)
 }
 END_TEST
 
+/* Samples 0 to 23 to checkpoint `last`, on so many ranks, with a resume after step 2; what was seen
+ * by then. */
+static struct seen seen_on(uint32_t ranks, int64_t steps)
+{
+	size_t each = 24 / ranks / (size_t)steps;
+	for (int64_t from = 0; from < steps; from += from == 0 ? 2 : steps) {
+		for (uint32_t dp = 0; dp < ranks; dp++) {
+			struct rp_record_options o = options();
+			o.launch = from ? "b" : "a";
+			o.rank = o.dp = dp;
+			o.dp_size = ranks;
+			o.from_step = from;
+			struct rp_recorder *r = rp_recorder_open(&o);
+			/* The first attempt goes on for a step that is rolled back. */
+			int64_t last = from ? steps : 3;
+			for (int64_t step = from + 1; step <= last; step++) {
+				int64_t ids[24];
+				size_t at = ((size_t)(step - 1) * ranks + dp) * each;
+				for (size_t i = 0; i < each; i++)
+					ids[i] = (int64_t)(at + i);
+				ck_assert_int_eq(record(r, step, ids, each), RP_RECORD_OK);
+			}
+			rp_record_checkpoint(r, last, NULL, -1, NULL);
+			rp_recorder_close(r, NULL, NULL);
+		}
+	}
+	read_back();
+	struct lineage g;
+	struct seen_table t;
+	struct seen out;
+	struct error e = ERROR_INIT;
+	ck_assert_int_eq(lineage_build(&g, &ledger, ATTEMPT_TRAIN, NULL, 0, &e), RP_OK);
+	ck_assert(seen_build(&t, &g));
+	ck_assert(seen_by(&t, 1, steps, &out));
+	struct seen dead;
+	ck_assert(seen_by(&t, 0, 3, &dead));
+	ck_assert(!seen_by(&t, 0, 5, &dead));
+	ck_assert(!seen_by(&t, 1, 1, &dead));
+	seen_release(&t);
+	lineage_release(&g);
+	ledger_release(&ledger);
+	for (size_t i = 0; i < path_count; i++)
+		free(paths[i]);
+	path_count = 0;
+	return out;
+}
+
+START_TEST(what_was_seen_is_told_at_any_world_size)
+{
+	struct seen one = seen_on(1, 4);
+	clear(false);
+	struct seen two = seen_on(2, 4);
+	clear(false);
+	struct seen three = seen_on(2, 3);
+	ck_assert_uint_eq(one.samples, 24);
+	ck_assert_mem_eq(&one, &two, sizeof one);
+	ck_assert_mem_eq(&one, &three, sizeof one);
+}
+END_TEST
+
+/* The recorder's own digest of all that one rank consumed is the sum that readers make. */
+START_TEST(the_recorders_digest_is_the_readers)
+{
+	struct rp_record_options o = options();
+	struct rp_recorder *r = rp_recorder_open(&o);
+	record_steps(r, 1, 5);
+	rp_record_checkpoint(r, 5, "c", -1, NULL);
+	rp_recorder_close(r, NULL, NULL);
+	read_back();
+	struct seen seen;
+	struct lineage g;
+	struct seen_table t;
+	struct error e = ERROR_INIT;
+	ck_assert_int_eq(lineage_build(&g, &ledger, ATTEMPT_TRAIN, NULL, 0, &e), RP_OK);
+	ck_assert(seen_build(&t, &g) && seen_by(&t, 0, 5, &seen));
+	char wanted[64], line[4096];
+	snprintf(wanted, sizeof wanted, "\"sum\":\"%016llx%016llx\"",
+		(unsigned long long)seen.sum[1], (unsigned long long)seen.sum[0]);
+	FILE *f = fopen(paths[0], "rb");
+	size_t n = fread(line, 1, sizeof line, f);
+	fclose(f);
+	ck_assert_ptr_nonnull(memmem(line, n, wanted, strlen(wanted)));
+	seen_release(&t);
+	lineage_release(&g);
+	ledger_release(&ledger);
+}
+END_TEST
+
 /* The journal's bytes, and a way to put others in their place. */
 static uint8_t *bytes;
 static size_t byte_count;
@@ -599,6 +688,75 @@ START_TEST(a_missing_or_doubled_block_is_noticed)
 }
 END_TEST
 
+START_TEST(swapped_blocks_are_noticed)
+{
+	ten_steps();
+	size_t a = block_at(4), b = block_at(5), c = block_at(6);
+	uint8_t *copy = malloc(byte_count);
+	memcpy(copy, bytes, byte_count);
+	memcpy(copy + a, bytes + b, c - b);
+	memcpy(copy + a + (c - b), bytes + a, b - a);
+	put_bytes(copy, byte_count);
+	read_back();
+	/* The one that comes too late is left out as one that was there. */
+	ck_assert_uint_eq(ledger.steps.count, 9);
+	ck_assert_uint_ge(ledger.noted, 2);
+	ledger_release(&ledger);
+	free(copy);
+	free(bytes);
+}
+END_TEST
+
+/* Blocks of another attempt, which are sound in themselves, put into this one. */
+START_TEST(spliced_blocks_are_noticed)
+{
+	ten_steps();
+	uint8_t *own = bytes;
+	size_t own_count = byte_count, from = block_at(4), to = block_at(6);
+	free(paths[0]);
+	path_count = 0;
+	clear(false);
+	ten_steps();
+	uint8_t *copy = malloc(byte_count);
+	memcpy(copy, bytes, byte_count);
+	ck_assert_uint_eq(own_count, byte_count);
+	memcpy(copy + from, own + from, to - from);
+	put_bytes(copy, byte_count);
+	read_back();
+	ck_assert_uint_eq(ledger.steps.count, 8);
+	ck_assert_uint_ge(ledger.lines_lost, 1);
+	ledger_release(&ledger);
+	free(copy);
+	free(bytes);
+	free(own);
+}
+END_TEST
+
+/* A page that the machine lost, at every place of the file. */
+START_TEST(zeroed_pages_cost_what_they_held)
+{
+	struct rp_record_options o = options();
+	struct rp_recorder *r = rp_recorder_open(&o);
+	record_steps(r, 1, 200);
+	rp_recorder_close(r, NULL, NULL);
+	take_bytes();
+	uint8_t *copy = malloc(byte_count);
+	for (size_t at = 4096; at + 4096 <= byte_count; at += 4096) {
+		memcpy(copy, bytes, byte_count);
+		memset(copy + at, 0, 4096);
+		put_bytes(copy, byte_count);
+		read_back();
+		ck_assert_uint_ge(ledger.steps.count, 200 - 4096 / 100);
+		ck_assert_uint_lt(ledger.steps.count, 200);
+		ck_assert_uint_ge(ledger.lines_lost, 1);
+		ck_assert_uint_ge(ledger.noted, 1); /* how many blocks and samples are missing */
+		ledger_release(&ledger);
+	}
+	free(copy);
+	free(bytes);
+}
+END_TEST
+
 START_TEST(a_newer_version_is_refused_by_name)
 {
 	ten_steps();
@@ -693,6 +851,53 @@ START_TEST(a_full_disk_is_a_gap)
 }
 END_TEST
 
+/*
+ * Descriptors that fail as disks do, put in the place of the recorder's own: full (/dev/full says
+ * ENOSPC), turned read-only (EBADF, as after a remount), and gone (a pipe cannot be written at an
+ * offset: ESPIPE).
+ */
+START_TEST(a_disk_that_fails_is_said_and_passes)
+{
+	struct rp_record_options o = options();
+	struct rp_recorder *r = rp_recorder_open(&o);
+	record_steps(r, 1, 3);
+	find_journals();
+	int own = -1, pipes[2];
+	struct stat file, each;
+	ck_assert_int_eq(stat(paths[0], &file), 0);
+	for (int fd = 3; fd < 64 && own < 0; fd++)
+		if (fstat(fd, &each) == 0 && each.st_ino == file.st_ino &&
+			each.st_dev == file.st_dev)
+			own = fd;
+	ck_assert_int_ge(own, 0);
+	int kept = dup(own);
+	ck_assert_int_eq(pipe(pipes), 0);
+	int fds[] = {open("/dev/full", O_WRONLY), open(paths[0], O_RDONLY), pipes[1]};
+	const int errors[] = {ENOSPC, EBADF, ESPIPE};
+	const int64_t ids[] = {1, 2, 3};
+	errno = 0;
+	ck_assert_int_eq(dup2(fds[_i], own), own);
+	for (int64_t step = 4; step <= 6; step++)
+		ck_assert_int_eq(record(r, step, ids, 3), RP_RECORD_LOST);
+	ck_assert_int_eq(errno, 0);
+	ck_assert_int_eq(dup2(kept, own), own);
+	record_steps(r, 7, 9);
+	struct rp_record_summary summary = {.size = sizeof summary};
+	rp_recorder_close(r, NULL, &summary);
+	ck_assert_uint_eq(summary.lost_steps, 3);
+	ck_assert_int_eq(summary.first_errno, errors[_i]);
+	for (size_t i = 0; i < 3; i++)
+		close(fds[i]);
+	close(pipes[0]);
+	close(kept);
+	read_back();
+	ck_assert_uint_eq(ledger.steps.count, 6);
+	ck_assert_uint_eq(ledger.lines_lost, 1);
+	ck_assert_ptr_nonnull(strstr(ledger.losses.items[0].what, "steps 4 to 6 (9 samples)"));
+	ledger_release(&ledger);
+}
+END_TEST
+
 START_TEST(a_folder_that_cannot_be_written_takes_nothing_down)
 {
 	struct rp_record_options o = options();
@@ -778,14 +983,20 @@ Suite *suite_journal(void)
 	tcase_add_test(t, one_launch_id_used_twice_is_two_attempts);
 	tcase_add_test(t, going_back_inside_a_process_is_an_attempt);
 	tcase_add_test(t, a_second_recorder_of_one_place_is_left_out);
+	tcase_add_test(t, what_was_seen_is_told_at_any_world_size);
+	tcase_add_test(t, the_recorders_digest_is_the_readers);
 	tcase_add_test(t, every_cut_of_the_last_blocks_keeps_the_rest);
 	tcase_add_test(t, any_flipped_byte_is_noticed);
 	tcase_add_test(t, zeros_at_the_end_were_never_written);
 	tcase_add_test(t, a_missing_or_doubled_block_is_noticed);
+	tcase_add_test(t, swapped_blocks_are_noticed);
+	tcase_add_test(t, spliced_blocks_are_noticed);
+	tcase_add_test(t, zeroed_pages_cost_what_they_held);
 	tcase_add_test(t, a_newer_version_is_refused_by_name);
 	tcase_add_test(t, wrong_calls_are_counted_and_harmless);
 	tcase_add_test(t, forked_children_write_nothing_and_are_counted);
 	tcase_add_test(t, a_full_disk_is_a_gap);
+	tcase_add_loop_test(t, a_disk_that_fails_is_said_and_passes, 0, 3);
 	tcase_add_test(t, a_folder_that_cannot_be_written_takes_nothing_down);
 	tcase_add_test(t, what_was_acknowledged_survives_a_kill);
 	suite_add_tcase(s, t);

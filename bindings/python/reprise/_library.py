@@ -93,7 +93,8 @@ class Summary(ctypes.Structure):
 
 
 def _candidates():
-    """Where the library may be: named by the user, beside the package, in a build folder, installed."""
+    """Where the library may be: named by the user, beside the package, in a build folder, installed with it below
+    one prefix, or anywhere else."""
     named = os.environ.get("REPRISE_RECORD_LIBRARY")
     if named:
         yield named
@@ -101,6 +102,7 @@ def _candidates():
     here = os.path.dirname(os.path.abspath(__file__))
     yield os.path.join(here, NAME)
     yield os.path.join(here, "..", "..", "..", "build", "release", NAME)
+    yield os.path.join(here, "..", "..", "..", "..", "lib", NAME)
     found = ctypes.util.find_library("reprise-record")
     if found:
         yield found
