@@ -515,14 +515,16 @@ static bool read_bar(struct slice text, double *n, double *total)
 static bool match_bar(const struct console_line *l, size_t key, struct console_head *h)
 {
 	struct slice label = {l->text.p, key};
-	size_t epoch = slice_find(label, SLICE("Epoch ")), done = slice_find(label, SLICE("%|"));
+	size_t epoch = slice_find(label, SLICE("poch ")), done = slice_find(label, SLICE("%|"));
 	double n, total;
 
-	if (epoch == SIZE_MAX || done == SIZE_MAX || epoch > done ||
-		console_match(l->text, epoch, "Epoch %e", h) == SIZE_MAX ||
-		!read_bar(l->text, &n, &total))
+	if (epoch == SIZE_MAX || done == SIZE_MAX || epoch > done || !read_bar(l->text, &n, &total))
 		return false;
-	h->x = h->epoch + n / total;
+	size_t end = console_match(l->text, epoch, "poch %e", h);
+	if (end == SIZE_MAX)
+		return false;
+	/* "Epoch 1/20" counts from 1, Lightning's "Epoch 0" from 0. */
+	h->x = h->epoch + n / total - (l->text.p[end] == '/');
 	h->fields = key + 6;
 	return true;
 }
@@ -805,7 +807,7 @@ static int take_bar(struct console *c, struct place *at, const struct console_li
 	float resolution;
 	bool version = false;
 
-	/* Old versions show their own running mean before v_num; it is no mean of steps. */
+	/* Lightning 1 shows a mean of the last 20 batches before v_num. */
 	size_t v_num = slice_find((struct slice){text.p + from, text.n - from}, SLICE("v_num="));
 	while (next_field(m->shape, text, &from, &f)) {
 		if (!curve_number(f.value, false, &value, &resolution))
@@ -816,8 +818,15 @@ static int take_bar(struct console *c, struct place *at, const struct console_li
 				return e->status;
 			continue;
 		}
-		if (!version && v_num != SIZE_MAX && slice_is(f.name, "loss"))
+		bool running = !version && v_num != SIZE_MAX && slice_is(f.name, "loss");
+		if (running) {
+			c->note = "loss is a running mean of the last 20 batches";
+			if (is_new(c, f.name, at->x, value, false) &&
+				add_number(c, at, f.name, CURVE_LOSS, CURVE_OF_UNKNOWN, value,
+					resolution, e) < 0)
+				return e->status;
 			continue;
+		}
 		struct curve_meaning says = curve_meaning_of(f.name);
 		bool by_value = says.role == CURVE_VALID_LOSS ||
 				(says.says_mean && says.mean == CURVE_OF_EPOCH);
@@ -864,7 +873,8 @@ static int take_match(
 	c->r->wall = console_clock((struct slice){l->text.p, fields});
 	if (s->how == TURN)
 		return take_turn(c, m->head.x, e);
-	meet_trainer(c, s->trainer);
+	bool lightning = s->how == BAR && slice_find(l->text, SLICE("v_num=")) != SIZE_MAX;
+	meet_trainer(c, lightning ? "Lightning" : s->trainer);
 	switch (s->how) {
 	case BELOW:
 		return open_below(c, l, m);
@@ -950,6 +960,9 @@ static bool x_of_anything(struct slice text, double *x, enum curve_unit *unit)
 	double epoch, epochs, total;
 	bool has_epoch = number_behind(text, "epoch", &epoch, &epochs);
 
+	*unit = CURVE_STEPS;
+	if (slice_starts(text, SLICE("Steps:")) && read_bar(text, x, &total))
+		return true;
 	for (size_t i = 0; i < sizeof x_words / sizeof *x_words; i++) {
 		if (!number_behind(text, x_words[i].word, x, &total))
 			continue;
