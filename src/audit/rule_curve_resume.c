@@ -178,7 +178,8 @@ static double level_before(
 	const struct case_curve *c, const struct stitch_track *t, const struct curve_resume *r)
 {
 	uint32_t index[LEVEL_POINTS];
-	size_t n = stitch_branch(&c->stitch, t, r->check.attempt, r->check.from, index, LEVEL_POINTS);
+	size_t n =
+		stitch_branch(&c->stitch, t, r->check.attempt, r->check.from, index, LEVEL_POINTS);
 	double sum = 0;
 
 	for (size_t i = 0; i < n; i++)
@@ -304,6 +305,9 @@ static void run_resume(struct audit_case *a, struct findings *sink, struct cover
 			tell_not_checked(cover, c, r);
 		if (r->repeat.found)
 			tell_repeat(sink, c, r);
+		/* Where the dead branch came again, both went on from the same trend. */
+		if (r->check.outcome == RESUME_MATCHES)
+			continue;
 		if (r->low.found && attempt_end(c, r->check.attempt) > r->low.last_x &&
 			!reference_has_it(c, r, &r->low, 1))
 			tell_low(sink, c, r);

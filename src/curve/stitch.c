@@ -10,8 +10,8 @@
 
 #define ATTEMPTS_MAX 1000000u
 #define NOTES_MAX 100u
-#define HIDDEN_ERRORS 4.0  /* deviations of the rounding of a sum of logged losses */
-#define HIDDEN_FLOAT 1e-7  /* relative, of what was summed up in float32 */
+#define HIDDEN_ERRORS 4.0 /* deviations of the rounding of a sum of logged losses */
+#define HIDDEN_FLOAT 1e-7 /* relative, of what was summed up in float32 */
 
 static int no_memory(struct error *e)
 {
@@ -772,7 +772,7 @@ static bool hidden_from(const struct stitch_track *t, size_t first, size_t end,
 		covered += steps;
 		variance += pow((double)v->resolution * steps, 2) / 12;
 		double room = HIDDEN_ERRORS * sqrt(variance) + HIDDEN_FLOAT * fabs(sum) +
-			      0.5 * (double)final->resolution * final->x;
+			      0.5 * (double) final->resolution * final->x;
 		if (fabs(sum - final->value * final->x) > room &&
 			fabs(sum - final->value * covered) > room)
 			continue;
