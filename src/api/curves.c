@@ -102,9 +102,7 @@ static const char *number(struct report *r, double v)
 
 	strbuf_init(&b, 64);
 	text_add_signed_count(&b, llround(v));
-	const char *text = report_text(r, "%s", strbuf_text(&b));
-	strbuf_release(&b);
-	return text;
+	return report_take(r, &b);
 }
 
 static const char *rounded(struct report *r, double v, int digits)
@@ -113,9 +111,7 @@ static const char *rounded(struct report *r, double v, int digits)
 
 	strbuf_init(&b, 64);
 	text_add_rounded(&b, v, digits);
-	const char *text = report_text(r, "%s", strbuf_text(&b));
-	strbuf_release(&b);
-	return text;
+	return report_take(r, &b);
 }
 
 /* An x, which of epochs is a fraction. */
@@ -203,9 +199,7 @@ static const char *fate_words(
 		add_fate(&b, "killed");
 	if (a->points > 0 && a->dead == a->points && !resume)
 		*tone = TONE_DIM;
-	const char *text = report_text(r, "%s", strbuf_text(&b));
-	strbuf_release(&b);
-	return text;
+	return report_take(r, &b);
 }
 
 static const char *const outcome_words[] = {
@@ -633,6 +627,7 @@ static void add_curve(struct report *r, const struct stitch *s)
 		report_add_row_values(r, t, TONE_PLAIN, cells, values);
 	}
 out:
+	r->findings.lost += b.no_memory;
 	strbuf_release(&b);
 	free(columns);
 	free(cells);
@@ -831,6 +826,7 @@ static int confirm_attempt(
 	verdict.unreadable = matches ? NULL : verdict.consistent;
 	bool early = !resume || resume->check.outcome < RESUME_MATCHES;
 	bool waits = early && v->curve.stitch.attempts.items[attempt].points < CONFIRM_POINTS;
+	r->findings.lost += b.no_memory;
 	strbuf_release(&b);
 	conclude(r, &verdict, &(struct policy_subject){.log = true}, &o->common);
 	r->forecast = false;

@@ -1044,8 +1044,12 @@ bool audit_has_checkpoint(const char *path, const struct limits *limits)
 {
 	struct subject s = SUBJECT_INIT;
 	struct error ignored = ERROR_INIT;
+	struct stat st;
 	bool found = false;
 
+	/* A log that is named as a file has nothing beside it. */
+	if (stat(path, &st) < 0 || !S_ISDIR(st.st_mode))
+		return false;
 	if (subject_open(&s, path, limits, &ignored) == RP_OK)
 		for (size_t i = 0; i < s.candidates.list.count; i++)
 			found = found || s.candidates.list.items[i].profile;

@@ -63,6 +63,8 @@ static int add_resume(struct case_curve *c, const struct resume_check *check,
 	r->explained = begins && resume_changes(&c->stitch, check->attempt, &b);
 	if (r->explained)
 		r->changes = arena_strdup(&c->arena, strbuf_slice(&b));
+	if (b.no_memory)
+		r->changes = NULL;
 	strbuf_release(&b);
 	return r->changes ? RP_OK
 			  : fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for the resumes");
@@ -79,7 +81,9 @@ int case_curve_open(struct case_curve *c, const struct curve_log *l, const struc
 	if (!list)
 		return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for the resumes");
 	size_t n = resume_check_all(&c->stitch, list);
-	int status = RP_OK;
+	int status = n != SIZE_MAX
+			     ? RP_OK
+			     : fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for the resumes");
 	for (size_t i = 0; i < n && status == RP_OK; i++)
 		status = add_resume(c, &list[i], audit, e);
 	free(list);

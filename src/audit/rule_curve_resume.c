@@ -289,6 +289,7 @@ static void tell_not_checked(
 		"attempt %u: %s", c->stitch.attempts.items[r->check.attempt].number,
 		strncmp(strbuf_text(&b), "not checked: ", 13) == 0 ? strbuf_text(&b) + 13
 								   : strbuf_text(&b));
+	cover->lost += b.no_memory;
 	strbuf_release(&b);
 }
 

@@ -420,7 +420,9 @@ size_t resume_check_all(const struct stitch *s, struct resume_check *list)
 	struct pairs *p = malloc(sizeof *p);
 	size_t n = 0;
 
-	for (uint32_t i = 0; t && p && i < s->attempts.count; i++)
+	if (!p)
+		return SIZE_MAX;
+	for (uint32_t i = 0; t && i < s->attempts.count; i++)
 		if (s->attempts.items[i].parent != CURVE_NONE ||
 			find_reference(s, t, i) != CURVE_NONE)
 			list[n++] = check(s, t, i, p);
