@@ -277,7 +277,7 @@ static void run_data_epochs(struct audit_case *c, struct findings *sink, struct 
 		const struct tally *t = &line->tally;
 		const char *subject =
 			findings_text(sink, "what whole %sepochs consumed", line->what);
-		uint64_t missing, known = 0;
+		uint64_t missing, known = 0, gaps = 0;
 
 		/* A rehearsal ends where it likes. */
 		if (line->from_part > 0)
@@ -296,13 +296,15 @@ static void run_data_epochs(struct audit_case *c, struct findings *sink, struct 
 		for (size_t k = 0; k < t->epochs.count; k++) {
 			uint64_t hole = epoch_hole(line, k);
 			known += epoch_missing(line, k, &missing);
+			gaps += t->epochs.items[k].gaps;
 			if (hole > 0 && !is_shortened(line, k))
 				tell_hole(sink, line, k, hole);
 		}
 		tell_remainders(sink, line);
 		cover_ran(cover, "data-epochs", subject, "epochs", known, t->epochs.count,
 			known < t->epochs.count
-				? t->size > 0 ? "the last one is not over"
+				? gaps > 0      ? "steps or ranks of the others are not in the log"
+				  : t->size > 0 ? "the last one is not over"
 					      : "how large the data set is, is not known"
 				: NULL);
 	}

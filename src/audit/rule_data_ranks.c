@@ -153,10 +153,12 @@ static void run_data_ranks(struct audit_case *c, struct findings *sink, struct c
 		const struct case_line *line = &c->lines[i];
 		const char *subject = findings_text(
 			sink, "what %sranks consumed of each other's samples", line->what);
-		uint64_t checked = 0, replicas = 0, parts = line->lineage.line.count;
+		uint64_t checked = 0, replicas = 0, unlogged = 0, parts = line->lineage.line.count;
 
 		for (size_t k = line->from_part; k < parts; k++) {
 			double expected;
+			uint32_t attempt = line->lineage.line.items[k].attempt;
+			unlogged += c->ledger->attempts.items[attempt].ranks_missing > 0;
 			if (replicas_of(line, k) > 1) {
 				replicas++;
 				continue;
@@ -168,7 +170,8 @@ static void run_data_ranks(struct audit_case *c, struct findings *sink, struct c
 		cover_ran(cover, "data-ranks", subject, "attempts", checked,
 			parts - line->from_part,
 			replicas > 0 ? "more ranks are logged than read data of their own (dp_size)"
-				     : NULL);
+			: unlogged > 0 ? "not all ranks are in the log"
+				       : NULL);
 	}
 }
 

@@ -65,6 +65,7 @@ static void doubt_ranks(struct ledger *l, uint32_t attempt)
 		missing++;
 	}
 	free(seen);
+	l->attempts.items[attempt].ranks_missing = (uint32_t)missing;
 	if (missing > 0) {
 		char text[200];
 		snprintf(text, sizeof text,
@@ -74,6 +75,23 @@ static void doubt_ranks(struct ledger *l, uint32_t attempt)
 	}
 	l->no_memory |= b.no_memory;
 	strbuf_release(&b);
+}
+
+/* A rank whose log ends early: the last step has fewer of them than the first one. */
+static void doubt_last_step(struct ledger *l, uint32_t attempt)
+{
+	const struct ledger_attempt *a = &l->attempts.items[attempt];
+	const struct ledger_step *first = &l->steps.items[a->first], *last = first + a->steps - 1;
+	uint32_t ranks = l->geometries.items[first->geometry].ranks,
+		 left = l->geometries.items[last->geometry].ranks;
+	char text[200];
+
+	if (left >= ranks)
+		return;
+	snprintf(text, sizeof text,
+		": of its last step, %lld, only %u of %u data-parallel ranks are in the log",
+		(long long)last->step, left, ranks);
+	note(l, attempt, text);
 }
 
 /* Steps ---------------------------------------------------------------------------------------- */
@@ -129,6 +147,7 @@ static void doubt_attempts(struct ledger *l)
 			continue;
 		}
 		doubt_ranks(l, i);
+		doubt_last_step(l, i);
 		doubt_steps(l, i);
 	}
 	if (empty == 1)
@@ -233,8 +252,20 @@ static void doubt_names(struct ledger *l)
 	}
 }
 
+static void doubt_order(struct ledger *l)
+{
+	if (l->lines_late > 0)
+		ledger_note(l, "", 0,
+			l->lines_late == 1 ? "%llu line stands behind a later step of the same "
+					     "rank: it was put in order"
+					   : "%llu lines stand behind later steps of the same "
+					     "rank: they were put in order",
+			(unsigned long long)l->lines_late);
+}
+
 void ledger_doubts(struct ledger *l)
 {
+	doubt_order(l);
 	doubt_numbers(l);
 	doubt_attempts(l);
 	doubt_ids(l);

@@ -117,6 +117,7 @@ struct ledger_attempt {
 	uint32_t first, steps;         /* rows in ledger.steps, by step */
 	uint64_t row, rows;            /* samples */
 	int64_t first_step, last_step; /* LEDGER_NO_STEP: consumed nothing */
+	uint32_t ranks_missing;        /* of its data-parallel ranks, how many are not in the log */
 	const char *file;              /* the log file in which it begins */
 	uint64_t line;
 };

@@ -195,10 +195,17 @@ static void mark_gaps(struct tally *t)
 		const struct line_part *p = &g->line.items[i];
 		const struct ledger_attempt *a = &g->ledger->attempts.items[p->attempt];
 		bool gap = g->attempts.items[p->attempt].gap > 0;
+		const struct ledger_step *first = &g->ledger->steps.items[p->first];
+		uint32_t ranks = g->ledger->geometries.items[first->geometry].ranks;
 		for (uint32_t k = 0; k < p->steps; k++) {
 			const struct ledger_step *s = &g->ledger->steps.items[p->first + k];
 			bool jumps = k > 0 && s->step > s[-1].step + 1 && a->intent.skips == 0;
-			if (gap || jumps || s->irregular)
+			/* A rank whose log ends early lacks the last steps. */
+			bool short_of_ranks =
+				a->ranks_missing > 0 ||
+				(k + 1 == p->steps &&
+					g->ledger->geometries.items[s->geometry].ranks < ranks);
+			if (gap || jumps || s->irregular || short_of_ranks)
 				t->epochs.items[tally_epoch_at(t, p->at + (s->row - p->row))].gaps =
 					true;
 			gap = false;
@@ -783,6 +790,10 @@ static uint64_t size_said(const struct ledger *l)
 {
 	uint64_t size = 0;
 
+	/* Where there are ids that the data cannot have, it is not of that size. */
+	for (size_t i = 0; i < l->spaces.count; i++)
+		if (l->spaces.items[i].beyond > 0)
+			return 0;
 	for (size_t i = 0; i < l->datasets.count; i++) {
 		if (l->datasets.items[i].size == 0)
 			return 0;
