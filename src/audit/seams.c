@@ -506,14 +506,18 @@ static void judge_skip(const struct case_line *c, const struct seam *s, struct s
 		differs = sum[0] != want[0] || sum[1] != want[1];
 		met = differs ? met : i;
 	}
+	uint64_t behind = 0;
 	if (s->key.steps > 0)
-		j->declared = size_add(j->declared,
-			skipped_behind(
-				l, a, &l->steps.items[s->key.first + s->key.steps - 1], place));
+		behind = skipped_behind(
+			l, a, &l->steps.items[s->key.first + s->key.steps - 1], place);
+	j->declared = size_add(j->declared, behind);
 	j->proven = met;
 	j->skipped = j->declared;
 	j->outcome = SEAM_SKIPPED;
 	if (!differs && (met > 0 || s->ahead.heads == 0))
+		return;
+	/* Nothing of the key was to come: ids of it in another order are those of a later epoch. */
+	if (want_n == 0 && behind > 0 && !align_in_order(&s->ahead))
 		return;
 	/* What did come: where in the key the first samples lie. */
 	if (align_in_order(&s->ahead))
