@@ -81,9 +81,8 @@ static int open_all(struct opened *v, struct report *r, const char *const *paths
 	int status = case_curve_open(&v->curve, &v->log, &so, NULL, e);
 	if (status == RP_OK && v->curve.stitch.tracks.count == 0)
 		status = fail(e, RP_E_NOT_FOUND, ERROR_NO_OFFSET,
-			"%s: no loss, gradient norm or learning rate was found in it; --series names what "
-			"to look for",
-			paths[0]);
+			"no loss, gradient norm or learning rate was found in it; --series names what to "
+			"look for");
 	if (status < 0) {
 		close_all(v);
 		return status;
@@ -102,9 +101,7 @@ static const char *number(struct report *r, double v)
 
 	strbuf_init(&b, 64);
 	text_add_signed_count(&b, llround(v));
-	const char *text = report_text(r, "%s", strbuf_text(&b));
-	strbuf_release(&b);
-	return text;
+	return report_take(r, &b);
 }
 
 static const char *rounded(struct report *r, double v, int digits)
@@ -113,9 +110,7 @@ static const char *rounded(struct report *r, double v, int digits)
 
 	strbuf_init(&b, 64);
 	text_add_rounded(&b, v, digits);
-	const char *text = report_text(r, "%s", strbuf_text(&b));
-	strbuf_release(&b);
-	return text;
+	return report_take(r, &b);
 }
 
 /* An x, which of epochs is a fraction. */
@@ -203,9 +198,7 @@ static const char *fate_words(
 		add_fate(&b, "killed");
 	if (a->points > 0 && a->dead == a->points && !resume)
 		*tone = TONE_DIM;
-	const char *text = report_text(r, "%s", strbuf_text(&b));
-	strbuf_release(&b);
-	return text;
+	return report_take(r, &b);
 }
 
 static const char *const outcome_words[] = {
@@ -495,10 +488,14 @@ static void add_number(struct strbuf *b, double v)
 
 static void add_head(struct strbuf *b, const struct stitch *s, bool dead)
 {
+	static const char *const names[] = {[CURVE_STEPS] = "step",
+		[CURVE_SAMPLES] = "sample",
+		[CURVE_TOKENS] = "token",
+		[CURVE_EPOCHS] = "epoch",
+		[CURVE_CALLS] = "call"};
 	struct strbuf name;
 
-	strbuf_printf(b, "%.*s,attempt", (int)strlen(curve_unit_name(s->axis)) - 1,
-		curve_unit_name(s->axis));
+	strbuf_printf(b, "%s,attempt", names[s->axis]);
 	strbuf_add_text(b, dead ? ",state" : "");
 	strbuf_init(&name, 1000);
 	for (size_t i = 0; i < s->tracks.count; i++) {
@@ -633,6 +630,7 @@ static void add_curve(struct report *r, const struct stitch *s)
 		report_add_row_values(r, t, TONE_PLAIN, cells, values);
 	}
 out:
+	r->findings.lost += b.no_memory;
 	strbuf_release(&b);
 	free(columns);
 	free(cells);
@@ -831,6 +829,7 @@ static int confirm_attempt(
 	verdict.unreadable = matches ? NULL : verdict.consistent;
 	bool early = !resume || resume->check.outcome < RESUME_MATCHES;
 	bool waits = early && v->curve.stitch.attempts.items[attempt].points < CONFIRM_POINTS;
+	r->findings.lost += b.no_memory;
 	strbuf_release(&b);
 	conclude(r, &verdict, &(struct policy_subject){.log = true}, &o->common);
 	r->forecast = false;

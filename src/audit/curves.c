@@ -56,12 +56,15 @@ static int add_resume(struct case_curve *c, const struct resume_check *check,
 	bool begins = check->from == c->stitch.attempts.items[check->attempt].from;
 	if ((begins && resume_find_repeat(&c->stitch, check->attempt, &r->repeat, e) < 0) ||
 		resume_find_low(
-			&c->stitch, check->attempt, check->from, r->replayed_to, &r->low, e) < 0)
+			&c->stitch, check->attempt, check->from, r->replayed_to, &r->low, e) < 0 ||
+		resume_find_high(&c->stitch, check->attempt, check->from, &r->high, e) < 0)
 		return e->status;
 	strbuf_init(&b, 2000);
 	r->explained = begins && resume_changes(&c->stitch, check->attempt, &b);
 	if (r->explained)
 		r->changes = arena_strdup(&c->arena, strbuf_slice(&b));
+	if (b.no_memory)
+		r->changes = NULL;
 	strbuf_release(&b);
 	return r->changes ? RP_OK
 			  : fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for the resumes");
@@ -78,7 +81,9 @@ int case_curve_open(struct case_curve *c, const struct curve_log *l, const struc
 	if (!list)
 		return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for the resumes");
 	size_t n = resume_check_all(&c->stitch, list);
-	int status = RP_OK;
+	int status = n != SIZE_MAX
+			     ? RP_OK
+			     : fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for the resumes");
 	for (size_t i = 0; i < n && status == RP_OK; i++)
 		status = add_resume(c, &list[i], audit, e);
 	free(list);
