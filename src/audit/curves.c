@@ -56,7 +56,8 @@ static int add_resume(struct case_curve *c, const struct resume_check *check,
 	bool begins = check->from == c->stitch.attempts.items[check->attempt].from;
 	if ((begins && resume_find_repeat(&c->stitch, check->attempt, &r->repeat, e) < 0) ||
 		resume_find_low(
-			&c->stitch, check->attempt, check->from, r->replayed_to, &r->low, e) < 0)
+			&c->stitch, check->attempt, check->from, r->replayed_to, &r->low, e) < 0 ||
+		resume_find_high(&c->stitch, check->attempt, check->from, &r->high, e) < 0)
 		return e->status;
 	strbuf_init(&b, 2000);
 	r->explained = begins && resume_changes(&c->stitch, check->attempt, &b);

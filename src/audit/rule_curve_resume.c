@@ -5,9 +5,9 @@
 #include "audit/case.h"
 #include "audit/curve_words.h"
 
-#define SAME_SHARE                                                                                 \
-	0.25 /* of a depth, by which the dead branch differs where it is as low itself             \
-	      */
+#define SAME_SHARE 0.5   /* of a depth, by which the dead branch is low itself */
+#define SAME_LEAST 8u    /* of its points that say so */
+#define LEVEL_POINTS 64u /* before a resume */
 
 static const char *number(struct findings *sink, double v)
 {
@@ -173,28 +173,39 @@ static double attempt_end(const struct case_curve *c, uint32_t attempt)
 	return c->stitch.attempts.items[attempt].last_x;
 }
 
-/* Whether the dead branch is as low, or as high, over the same steps: then it is the data's own. */
+/* The mean of the last points before the resume. */
+static double level_before(
+	const struct case_curve *c, const struct stitch_track *t, const struct curve_resume *r)
+{
+	uint32_t index[LEVEL_POINTS];
+	size_t n =
+		stitch_branch(&c->stitch, t, r->check.attempt, r->check.from, index, LEVEL_POINTS);
+	double sum = 0;
+
+	for (size_t i = 0; i < n; i++)
+		sum += t->values.items[index[i]].value;
+	return sum / (double)n;
+}
+
+/* Whether the dead branch is as low, or as high, behind the resume: then it is the data's own. */
 static bool reference_has_it(const struct case_curve *c, const struct curve_resume *r,
 	const struct resume_low *l, double sign)
 {
 	const struct stitch_track *t = stitch_track_of(&c->stitch, CURVE_LOSS);
-	double own = 0, other = 0;
-	size_t i, iend, k, kend, n = 0;
+	double sum = 0;
+	size_t i, end, n = 0;
 
 	if (r->check.reference == CURVE_NONE || !t)
 		return false;
-	stitch_values_of(t, r->check.attempt, &i, &iend);
-	stitch_values_of(t, r->check.reference, &k, &kend);
-	for (; i < iend && t->values.items[i].x <= l->last_x; i++) {
-		while (k < kend && t->values.items[k].x < t->values.items[i].x)
-			k++;
-		if (k == kend || t->values.items[k].x != t->values.items[i].x)
+	stitch_values_of(t, r->check.reference, &i, &end);
+	for (; i < end && t->values.items[i].x <= l->last_x; i++) {
+		if (t->values.items[i].x <= r->check.from)
 			continue;
-		own += t->values.items[i].value;
-		other += t->values.items[k].value;
+		sum += t->values.items[i].value;
 		n++;
 	}
-	return n >= 8 && sign * (other - own) / (double)n < SAME_SHARE * l->depth;
+	return n >= SAME_LEAST &&
+	       sign * (level_before(c, t, r) - sum / (double)n) > SAME_SHARE * l->depth;
 }
 
 static void tell_low(
@@ -295,6 +306,9 @@ static void run_resume(struct audit_case *a, struct findings *sink, struct cover
 			tell_not_checked(cover, c, r);
 		if (r->repeat.found)
 			tell_repeat(sink, c, r);
+		/* Where the dead branch came again, both went on from the same trend. */
+		if (r->check.outcome == RESUME_MATCHES)
+			continue;
 		if (r->low.found && attempt_end(c, r->check.attempt) > r->low.last_x &&
 			!reference_has_it(c, r, &r->low, 1))
 			tell_low(sink, c, r);

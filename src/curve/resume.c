@@ -26,10 +26,13 @@
 #define LOW_BEFORE 256u    /* points before a resume that make the trend */
 #define LOW_POINTS 8192u   /* points behind it that are searched */
 #define LOW_LEAST 12u      /* points on either side of an edge */
-#define EDGES 2u           /* lengths of stretches that are compared at an edge */
-#define EDGE_DOWN 4.0   /* standard errors of the edge at the resume, whose place is known, … */
-#define EDGE_HEALED 3.0 /* the edge back of what heals slowly */
-#define EDGE_UP 6.0     /* … and of the one at the end, which is searched for */
+#define BLOCK_POINTS 16u   /* of a block by which slow wandering is measured */
+#define BLOCKS_LEAST 10u
+#define BLOCK_SHARE 0.75 /* so few blocks say more than there is as often as less */
+#define EDGES 2u         /* lengths of stretches that are compared at an edge */
+#define EDGE_DOWN 4.0    /* standard errors of the edge at the resume, whose place is known, … */
+#define EDGE_HEALED 3.0  /* the edge back of what heals slowly */
+#define EDGE_UP 6.0      /* … and of the one at the end, which is searched for */
 
 static int no_memory(struct error *e)
 {
@@ -628,6 +631,23 @@ static void release_stretch(struct stretch *g)
 	free(g->sum);
 }
 
+/* By how much the means of blocks before the resume differ more than those of white noise. */
+static double block_spread(const struct stretch *g, size_t length)
+{
+	double changes[LOW_BEFORE], blocks[LOW_BEFORE];
+	size_t n = g->at / length;
+
+	for (size_t i = 0; i < n; i++)
+		blocks[i] = mean_of(g, g->at - (n - i) * length, g->at - (n - i - 1) * length);
+	/* Second differences, since a steady fall is no noise: their variance is six times that of
+	 * one. */
+	for (size_t i = 0; i + 2 < n; i++)
+		changes[i] = blocks[i + 2] - 2 * blocks[i + 1] + blocks[i];
+	double scale = n >= BLOCKS_LEAST ? scale_of(changes, n - 2) : NAN;
+	return isnan(scale) || !(g->noise > 0) ? 1
+					       : scale / sqrt(6) * sqrt((double)length) / g->noise;
+}
+
 /* Noise and autocorrelation from the values before the resume, against the mean of their
  * neighbourhood. */
 static void measure_noise(struct stretch *g)
@@ -651,6 +671,8 @@ static void measure_noise(struct stretch *g)
 	double phi = bottom > 0 ? top / bottom : 0;
 	phi = phi < 0 ? 0 : phi > 0.95 ? 0.95 : phi;
 	g->spread = sqrt((1 + phi) / (1 - phi));
+	/* What wanders slowly shows in how means of neighbouring blocks differ. */
+	g->spread = fmax(g->spread, BLOCK_SHARE * block_spread(g, BLOCK_POINTS));
 }
 
 static int gather_stretch(struct stretch *g, const struct stitch *s, const struct stitch_track *t,

@@ -10,7 +10,8 @@
 
 #define ATTEMPTS_MAX 1000000u
 #define NOTES_MAX 100u
-#define HIDDEN_DIGITS 5e-5 /* half a unit of the last of the four decimals of a logged loss */
+#define HIDDEN_ERRORS 4.0 /* deviations of the rounding of a sum of logged losses */
+#define HIDDEN_FLOAT 1e-7 /* relative, of what was summed up in float32 */
 
 static int no_memory(struct error *e)
 {
@@ -749,30 +750,35 @@ static void count_points(struct stitch *s)
  */
 
 /*
- * The mean loss of the final row is the sum of the losses since the last launch over all steps. So
- * the launch began behind that row from which on the rows' losses, each as often as it covers
- * steps, sum up to the mean times all steps.
+ * The mean loss of the final row is the sum of the losses since the last launch, over all steps, or
+ * in newer versions over those since the launch. So the launch began behind that row from which on
+ * the rows' losses, each as often as it covers steps, come to it. Rounding of n rows adds up to its
+ * deviation times the root of n.
  */
 static bool hidden_from(const struct stitch_track *t, size_t first, size_t end,
 	const struct curve_point *final, double *from)
 {
-	double total = final->value * final->x, sum = 0, covered = 0, found = NAN;
+	double sum = 0, covered = 0, variance = 0, found = NAN;
 	size_t hits = 0;
 
 	if (end - first < 3 || t->values.items[end - 1].x != final->x)
 		return false;
-	double step = final->resolution > 0 ? 0.5 * (double) final->resolution
-					    : 1e-7 * fabs(final->value);
 	for (size_t i = end; i-- > first;) {
 		const struct stitch_value *v = &t->values.items[i];
-		double before = i > first ? t->values.items[i - 1].x : 0;
+		double before = i > first ? t->values.items[i - 1].x : 0, steps = v->x - before;
 		if (!isfinite(v->value))
 			return false;
-		sum += v->value * (v->x - before);
-		covered += v->x - before;
-		double room = step * final->x + HIDDEN_DIGITS * covered;
-		if (fabs(sum - total) > room)
+		sum += v->value * steps;
+		covered += steps;
+		variance += pow((double)v->resolution * steps, 2) / 12;
+		double room = HIDDEN_ERRORS * sqrt(variance) + HIDDEN_FLOAT * fabs(sum) +
+			      0.5 * (double) final->resolution * final->x;
+		if (fabs(sum - final->value * final->x) > room &&
+			fabs(sum - final->value * covered) > room)
 			continue;
+		/* Where all rows come to it, nothing is hidden. */
+		if (i == first)
+			return false;
 		hits++;
 		found = before;
 	}
