@@ -8,12 +8,30 @@
 #define GAP_INTERVALS 2.5 /* of what is usual on either side is a gap */
 #define GAPS_MANY 20u     /* more are told as one */
 
-const char *curve_steps(struct findings *sink, double first, double last)
+static const char *const unit_names[] = {[CURVE_STEPS] = "step",
+	[CURVE_SAMPLES] = "sample",
+	[CURVE_TOKENS] = "token",
+	[CURVE_EPOCHS] = "epoch",
+	[CURVE_CALLS] = "row"};
+
+static const char *x_text(struct findings *sink, const struct case_curve *c, double x)
+{
+	return c->stitch.axis == CURVE_EPOCHS ? rounded_text(sink, x, 5)
+					      : count_text(sink, llround(x));
+}
+
+const char *curve_at(struct findings *sink, const struct case_curve *c, double x)
+{
+	return findings_text(sink, "%s %s", unit_names[c->stitch.axis], x_text(sink, c, x));
+}
+
+const char *curve_steps(
+	struct findings *sink, const struct case_curve *c, double first, double last)
 {
 	if (first == last)
-		return findings_text(sink, "step %s", count_text(sink, llround(first)));
-	return findings_text(sink, "steps %s–%s", count_text(sink, llround(first)),
-		count_text(sink, llround(last)));
+		return curve_at(sink, c, first);
+	return findings_text(sink, "%ss %s–%s", unit_names[c->stitch.axis], x_text(sink, c, first),
+		x_text(sink, c, last));
 }
 
 void curve_place(struct finding *f, double first, double last)
@@ -22,6 +40,22 @@ void curve_place(struct finding *f, double first, double last)
 		f->place.step_first = llround(first);
 	if (isfinite(last) && fabs(last) < 9e18)
 		f->place.step_last = llround(last);
+}
+
+const char *curve_data_cause(struct findings *sink, double first, double last)
+{
+	for (size_t i = 0; i < sink->list.count; i++) {
+		const struct finding *f = &sink->list.items[i];
+		const struct finding_row *row = &finding_rows[f->code];
+		double from = (double)f->place.step_first, to = (double)f->place.step_last;
+		if ((row->code[0] != 'D' && row->code[0] != 'M') ||
+			f->severity < SEVERITY_WARNING || f->place.step_first == PLACE_NO_STEP ||
+			from > last || to < first)
+			continue;
+		return findings_text(
+			sink, "what the data did there: %s (%s)", row->summary, row->code);
+	}
+	return NULL;
 }
 
 static void tell_dead(struct findings *sink, const struct case_curve *c, uint32_t i)
@@ -41,7 +75,7 @@ static void tell_dead(struct findings *sink, const struct case_curve *c, uint32_
 	}
 	struct finding *f = finding_add(sink, FINDING_L110,
 		"%s of attempt %u (%s) were rolled back", counted_text(sink, a->dead, "point"),
-		a->number, curve_steps(sink, first, last));
+		a->number, curve_steps(sink, c, first, last));
 	curve_place(f, first, last);
 	f->observed = quantity_count((int64_t)a->dead);
 	f->unit = "points";
@@ -64,13 +98,13 @@ static size_t tell_gaps(struct findings *sink, const struct case_curve *c)
 		lost += b->x - a->x;
 		if (gaps++ >= GAPS_MANY)
 			continue;
-		struct finding *f = finding_add(sink, FINDING_L111,
-			"nothing is logged between step %s and step %s",
-			count_text(sink, llround(a->x)), count_text(sink, llround(b->x)));
+		struct finding *f =
+			finding_add(sink, FINDING_L111, "nothing is logged between %s and %s",
+				curve_at(sink, c, a->x), curve_at(sink, c, b->x));
 		curve_place(f, a->x, b->x);
 		f->observed = quantity_real(b->x - a->x);
 		f->expected = quantity_real(fmax(before, behind));
-		f->unit = "steps from point to point";
+		f->unit = "from point to point";
 	}
 	if (gaps > GAPS_MANY)
 		finding_add(sink, FINDING_L111, "%s in all, over %s",
@@ -79,12 +113,13 @@ static size_t tell_gaps(struct findings *sink, const struct case_curve *c)
 	return gaps;
 }
 
-static void tell_hidden(struct findings *sink, const struct stitch_seam *s)
+static void tell_hidden(
+	struct findings *sink, const struct case_curve *c, const struct stitch_seam *s)
 {
 	struct finding *f = finding_add(sink, FINDING_L113,
-		"the final row's mean loss covers only the steps behind step %s: the last launch resumed "
+		"the final row's mean loss covers only the steps behind %s: the last launch resumed "
 		"there",
-		count_text(sink, llround(s->x)));
+		curve_at(sink, c, s->x));
 
 	curve_place(f, s->x, s->x);
 }
@@ -103,7 +138,7 @@ static void run_line(struct audit_case *a, struct findings *sink, struct coverag
 	tell_gaps(sink, c);
 	for (size_t i = 0; i < c->stitch.seams.count; i++)
 		if (c->stitch.seams.items[i].hidden)
-			tell_hidden(sink, &c->stitch.seams.items[i]);
+			tell_hidden(sink, c, &c->stitch.seams.items[i]);
 	uint64_t points = c->stitch.tracks.items[0].values.count;
 	cover_ran(cover, "curve-line", "the logs' line", "points", points, points + c->log->dropped,
 		c->log->dropped ? "more points than --limit curve-points" : NULL);

@@ -303,6 +303,18 @@ static bool take_rule(struct options *o, const char *value)
 	return o->olmo = strcmp(value, "olmo") == 0;
 }
 
+static bool take_confirm(struct options *o, const char *value)
+{
+	o->confirm = value;
+	return *value != '\0';
+}
+
+static bool take_rollback(struct options *o, const char *value)
+{
+	(void)value;
+	return o->rollback = true;
+}
+
 static bool take_rehearsal(struct options *o, const char *value)
 {
 	o->rehearsal = value;
@@ -436,6 +448,12 @@ const struct option_row option_rows[] = {
 	{"resume", 0, true, "ATTEMPT:STEP", OF_LOGS | OF(gate) | OF(stitch),
 		"ATTEMPT resumed from the checkpoint of STEP, where the log does not say it",
 		take_resume, "ATTEMPT:STEP, two whole numbers, at most 64 times"},
+	{"confirm", 0, false, "LOG", OF(gate),
+		"judge a relaunch by the first steps in LOG, against the logs in CKPT's place",
+		take_confirm, "a training log"},
+	{"rollback-candidates", 0, false, NULL, OF(audit),
+		"name the newest complete checkpoint before the first sign of trouble",
+		take_rollback, NULL},
 	{"rehearsal", 0, false, "LOG", OF(gate),
 		"the log of what the launch would read, held against the run's log", take_rehearsal,
 		"a sample log"},

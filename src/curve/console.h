@@ -125,6 +125,9 @@ extern const size_t console_mark_count;
 /* Whether mark `row` tells that a known trainer wrote the file. */
 bool console_mark_is_banner(size_t row);
 
+/* Say that a process started, unless that was said and nothing came since. */
+int console_launch(struct console_marks *m, struct error *e);
+
 /* Say what the line says, if it does; `at` is where the key stands. */
 int console_mark(struct console_marks *m, size_t row, const struct console_line *line, size_t at,
 	struct error *e);

@@ -42,6 +42,7 @@ enum shape_flag {
 	ONE_WORD = 64,
 	AT_LAST = 128,
 	DATA_BEFORE = 256,
+	AS_STEPS = 512,
 };
 
 #define CURVE_ANY 0xff /* the mean is the row's */
@@ -111,6 +112,17 @@ struct known_series {
 	uint32_t series;
 };
 
+/*
+ * A row of Transformers', which says an epoch only, and the points that it made. The progress bar
+ * that is printed again behind it says the step.
+ */
+struct epoch_row {
+	size_t first, count; /* in the log's points */
+	double epoch, step;  /* step NAN: no bar */
+	float resolution;    /* of the epoch */
+	bool launched;       /* it may be the first one of a launch */
+};
+
 struct pattern {
 	const struct curve_pattern *said;
 	regex_t compiled;
@@ -137,6 +149,9 @@ struct console {
 	double version;
 	uint64_t kept_names[KEPT_VALUES];
 	double kept_values[KEPT_VALUES], kept_x[KEPT_VALUES];
+	ARRAY(struct epoch_row) epoch_rows;
+	bool bar_follows; /* if what follows the newest of them is one */
+	bool launched;    /* since then */
 	/* What else was asked for. */
 	struct pattern patterns[PATTERN_MAX];
 	size_t pattern_count;
@@ -236,6 +251,14 @@ static int find_series(struct console *c, const struct place *at, struct slice n
 	if (curve_series_of(c->r, name, role, at->unit, mean, at->rank, series, e) < 0)
 		return e->status;
 	*k = (struct known_series){hash, *series};
+	if (*series == CURVE_NONE)
+		return RP_OK;
+	/* A row's mean is of its losses; all else, and what is evaluated, is as it was at the step.
+	 */
+	struct curve_series *s = &c->r->log->series.items[*series];
+	if (s->mean == CURVE_OF_INTERVAL && s->role != CURVE_LOSS && s->role != CURVE_PART_LOSS &&
+		s->role != CURVE_SOURCE_LOSS)
+		s->mean = CURVE_OF_STEP;
 	return RP_OK;
 }
 
@@ -467,34 +490,41 @@ static bool match_fields(
 	       has_measure(s, l->text, begin);
 }
 
+/* Where the counts of a bar of tqdm are: "| 210/500 [". */
+static bool read_bar(struct slice text, double *n, double *total)
+{
+	size_t done = slice_find(text, SLICE("%|"));
+	struct console_head h;
+
+	if (done == SIZE_MAX)
+		return false;
+	for (size_t bar = done + 2; bar < text.n; bar++)
+		if (text.p[bar] == '|' && console_match(text, bar, "| %x/%n [", &h) != SIZE_MAX &&
+			h.total > 0) {
+			*n = h.x;
+			*total = h.total;
+			return h.x <= h.total;
+		}
+	return false;
+}
+
 /*
  * A progress bar of tqdm: "Epoch 3:  42%|███   | 210/500 [00:10<00:14, 20.5it/s, loss=0.3]". x is
  * the epoch with the part of it that is done.
  */
 static bool match_bar(const struct console_line *l, size_t key, struct console_head *h)
 {
-	struct slice text = l->text, label = {text.p, key};
-	size_t epoch = slice_find(label, SLICE("Epoch "));
-	size_t done = slice_find(label, SLICE("%|"));
+	struct slice label = {l->text.p, key};
+	size_t epoch = slice_find(label, SLICE("Epoch ")), done = slice_find(label, SLICE("%|"));
 	double n, total;
 
-	*h = (struct console_head){NAN, NAN, NAN, key};
-	if (epoch == SIZE_MAX || done == SIZE_MAX || epoch > done)
+	if (epoch == SIZE_MAX || done == SIZE_MAX || epoch > done ||
+		console_match(l->text, epoch, "Epoch %e", h) == SIZE_MAX ||
+		!read_bar(l->text, &n, &total))
 		return false;
-	size_t bar = key;
-	while (bar > done && text.p[bar - 1] != '|')
-		bar--;
-	struct console_head counts;
-	if (console_match(text, epoch, "Epoch %e", &counts) == SIZE_MAX)
-		return false;
-	h->epoch = counts.epoch;
-	if (console_match(text, bar, " %x/%n ", &counts) == SIZE_MAX || !(counts.total > 0))
-		return false;
-	n = counts.x;
-	total = counts.total;
 	h->x = h->epoch + n / total;
 	h->fields = key + 6;
-	return n <= total;
+	return true;
 }
 
 /* "  210/469 ━━━━ 1s 2ms/step - accuracy: 0.1 - loss: 2.3" below "Epoch 3/10". */
@@ -580,6 +610,99 @@ static int take_fields(
 			notice_megatron(c, at, &f, &m);
 	}
 	return s->flags & MEGATRON ? end_megatron(c, at, &m, e) : RP_OK;
+}
+
+/* Epochs as steps ------------------------------------------------------------------------------ */
+
+/* Old versions round the epoch to two decimals, new ones print four digits of it. */
+static float epoch_resolution(const struct console_field *f, double epoch, float printed)
+{
+	if (f->quoted)
+		return unit_of_digits(epoch, 4);
+	return printed >= 0.01f ? 0.01f : printed;
+}
+
+static int keep_epoch_row(struct console *c, const struct place *at, struct slice text,
+	const struct match *m, size_t first, struct error *e)
+{
+	size_t from = m->head.fields;
+	struct console_field f = {0};
+	double epoch;
+	float resolution = 0;
+
+	while (next_field(m->shape, text, &from, &f) && !slice_is(f.name, m->shape->head))
+		;
+	if (!curve_number(f.value, false, &epoch, &resolution))
+		return RP_OK;
+	struct epoch_row *row = array_push(&c->epoch_rows, c->r->log->limits->curve_points);
+	if (!row)
+		return c->epoch_rows.count >= c->r->log->limits->curve_points
+			       ? RP_OK
+			       : fail(e, RP_E_MEMORY, ERROR_NO_OFFSET,
+					 "no memory for the rows of a console log");
+	*row = (struct epoch_row){.first = first,
+		.count = c->r->log->points.count - first,
+		.epoch = at->x,
+		.step = NAN,
+		.resolution = epoch_resolution(&f, epoch, resolution),
+		.launched = c->launched};
+	c->launched = false;
+	c->bar_follows = true;
+	return RP_OK;
+}
+
+/* The first row behind the row `i` that may be of another launch. */
+static size_t launch_end(const struct console *c, size_t i)
+{
+	for (i++; i < c->epoch_rows.count; i++)
+		if (c->epoch_rows.items[i].launched ||
+			c->epoch_rows.items[i].epoch < c->epoch_rows.items[i - 1].epoch)
+			break;
+	return i;
+}
+
+/*
+ * Fill in the steps of the rows of a launch. False where they are not known, or where the bars do
+ * not go with the epochs: then they are bars of something else, or the two streams were not joined
+ * in the order in which they were written.
+ */
+static bool fill_steps(struct epoch_row *rows, size_t n)
+{
+	double steps = NAN;
+
+	for (size_t i = 0; i < n; i++)
+		if (!isnan(rows[i].step) && rows[i].epoch > 0)
+			steps = rows[i].step / rows[i].epoch;
+	for (size_t i = 0; i < n; i++) {
+		double step = rows[i].epoch * steps, doubt = rows[i].resolution * steps;
+		if (isnan(step) || (isnan(rows[i].step) && doubt > 0.9))
+			return false;
+		if (isnan(rows[i].step))
+			rows[i].step = round(step);
+		else if (fabs(rows[i].step - step) > 0.5 + doubt)
+			return false;
+	}
+	return true;
+}
+
+/* Put the points of all rows at steps, if they can be known of all. */
+static void put_at_steps(struct console *c)
+{
+	struct curve_log *l = c->r->log;
+
+	for (size_t i = 0, end; i < c->epoch_rows.count; i = end) {
+		end = launch_end(c, i);
+		if (!fill_steps(&c->epoch_rows.items[i], end - i))
+			return;
+	}
+	for (size_t i = 0; i < c->epoch_rows.count; i++) {
+		const struct epoch_row *row = &c->epoch_rows.items[i];
+		for (size_t k = row->first; k < row->first + row->count; k++) {
+			l->points.items[k].x = row->step;
+			l->series.items[l->points.items[k].series].unit = CURVE_STEPS;
+		}
+		c->note = "the rows say epochs; their steps are those of the progress bar";
+	}
 }
 
 /* Points of several lines ---------------------------------------------------------------------- */
@@ -669,9 +792,7 @@ static int take_version(struct console *c, double version, struct error *e)
 	bool first = isnan(c->version), same = c->version == version;
 
 	c->version = version;
-	if (first || same)
-		return RP_OK;
-	return curve_mark(c->r, CURVE_LAUNCH, CURVE_STEPS, NAN, NAN, (struct slice){"", 0}, e);
+	return first || same ? RP_OK : console_launch(&c->marks, e);
 }
 
 static int take_bar(struct console *c, struct place *at, const struct console_line *l,
@@ -758,7 +879,10 @@ static int take_match(
 	}
 	if (s->flags & DATA_BEFORE)
 		at.held_out = held_out_of(l, m);
-	return take_fields(c, &at, l->text, m->head.fields, e);
+	size_t first = c->r->log->points.count;
+	if (take_fields(c, &at, l->text, m->head.fields, e) < 0)
+		return e->status;
+	return s->flags & AS_STEPS ? keep_epoch_row(c, &at, l->text, m, first, e) : RP_OK;
 }
 
 static int take_marks(struct console *c, const struct console_line *l,
@@ -772,6 +896,7 @@ static int take_marks(struct console *c, const struct console_line *l,
 			return e->status;
 	for (; marks < c->r->log->marks.count; marks++) {
 		const struct curve_mark *k = &c->r->log->marks.items[marks];
+		c->launched = c->launched || k->kind == CURVE_LAUNCH || k->kind == CURVE_LOADED;
 		if (k->kind == CURVE_LAUNCH)
 			c->before = c->epoch = NAN;
 		else if (k->kind == CURVE_LOADED)
@@ -1011,6 +1136,13 @@ static int take_part(
 		l.text.p = c->plain;
 		n = SIZE_MAX;
 	}
+	if (c->bar_follows) {
+		struct epoch_row *row = &c->epoch_rows.items[c->epoch_rows.count - 1];
+		double step, total;
+		c->bar_follows = false;
+		if (read_bar(l.text, &step, &total))
+			row->step = step;
+	}
 	console_label(&l);
 	if (c->pattern_count > 0 && take_patterns(c, &l, e) < 0)
 		return e->status;
@@ -1034,7 +1166,7 @@ static int take_line(struct console *c, struct slice line, struct error *e)
 	struct console_hit hits[CONSOLE_HITS_MAX];
 	size_t n = console_keys_find(&c->index.keys, line, hits);
 
-	if (n == 0 && c->below_count == 0 && c->pattern_count == 0 &&
+	if (n == 0 && c->below_count == 0 && c->pattern_count == 0 && !c->bar_follows &&
 		!(c->anything && memmem(line.p, line.n, "oss", 3)))
 		return RP_OK;
 	while (line.n > 0 && line.p[line.n - 1] == '\r')
@@ -1109,8 +1241,11 @@ static int read_console(struct curve_reading *r, struct error *e)
 	lines_init(&c->lines, r->source, r->log->limits->line_bytes);
 	c->lines.piece = PIECE;
 	int status = read_lines(c, e);
-	if (status == RP_OK)
+	if (status == RP_OK) {
+		put_at_steps(c);
 		say_writer(c);
+	}
+	array_release(&c->epoch_rows);
 	lines_release(&c->lines);
 	for (size_t i = 0; i < c->pattern_count; i++)
 		regfree(&c->patterns[i].compiled);

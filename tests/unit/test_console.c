@@ -46,7 +46,7 @@ static const struct line_case {
 	/* 2026: microseconds, power, samples that are skipped. */
 	{"Megatron-LM",
 		"[default0]: [2026-09-11 12:06:52.987995] iteration        1/ 7629408 | consumed samples:           32 | skipped samples:            4 | elapsed time per iteration (ms): 24379.9 | throughput per GPU (TFLOP/s/GPU): 26.8 | energy per GPU (J/iter/GPU): 120.1 | power per GPU (W/GPU): 350.2 | learning rate: 1.406250E-04 | global batch size:    32 | lm loss: 1.107468E+01 | mtp_1 loss: 1.2E+01 | load_balancing_loss: 1.0E+00 | loss scale: 1.0 | grad norm: 30.066 | num zeros: 1299 | params norm: 496.206 | number of skipped iterations:   0 | number of nan iterations:   0 |\n",
-		"consumed samples", "1:32", CURVE_SAMPLE_COUNT, CURVE_STEPS, CURVE_OF_INTERVAL},
+		"consumed samples", "1:32", CURVE_SAMPLE_COUNT, CURVE_STEPS, CURVE_OF_STEP},
 	{"Megatron-LM",
 		"-----\n validation loss at iteration 500 on validation set | lm loss value: 2.345678E+00 | lm loss PPL: 1.043E+01 | \n-----\n",
 		"lm loss validation", "500:2.345678", CURVE_VALID_LOSS, CURVE_STEPS, CURVE_OF_STEP},
@@ -58,7 +58,7 @@ static const struct line_case {
 		"lm loss validation-code", "500:1.5", CURVE_VALID_LOSS, CURVE_STEPS, CURVE_OF_STEP},
 	{"Megatron-LM",
 		" iteration      311/  500000 | consumed samples:      311 | consumed tokens:       636928 | elapsed time per iteration (s): 2.31 | learning rate: 4.339E-05 | global batch size:     1 | lm loss: 7.220541E+00 | loss scale: 1.0 | actual seqlen:  2048 | number of skipped iterations:   0 | number of nan iterations:   0 | samples per second: 0.433 | tokens per gpu per second (tgs): 886.1 | TFLOPs: 5.1 |\n",
-		"consumed tokens", "311:636928", CURVE_TOKEN_COUNT, CURVE_STEPS, CURVE_OF_INTERVAL},
+		"consumed tokens", "311:636928", CURVE_TOKEN_COUNT, CURVE_STEPS, CURVE_OF_STEP},
 	{"GPT-NeoX",
 		" samples/sec: 51.234 | iteration       10/      50 | elapsed time per iteration (ms): 19987.6 | learning rate: 1.234E-04 | approx flops per GPU: 150.3TFLOPS | lm_loss: 7.123456E+00 | number of skipped iterations:   0 | number of nan iterations:   0 |\n",
 		"lm_loss", "10:7.123456", CURVE_LOSS, CURVE_STEPS, CURVE_OF_INTERVAL},
@@ -109,7 +109,7 @@ static const struct line_case {
 		"valid_loss", "200:9.75", CURVE_VALID_LOSS, CURVE_STEPS, CURVE_OF_STEP},
 	{"fairseq",
 		"2022-01-01 00:00:00 | INFO | train_inner | epoch 001:    100 / 1000 loss=12.3, nll_loss=11.9, ppl=3821, wps=1e5, num_updates=100, lr=1.2e-05, gnorm=2.1, loss_scale=128, train_wall=30\n",
-		"gnorm", "100:2.1", CURVE_GRAD_NORM, CURVE_STEPS, CURVE_OF_INTERVAL},
+		"gnorm", "100:2.1", CURVE_GRAD_NORM, CURVE_STEPS, CURVE_OF_STEP},
 	{"fairseq",
 		"2022-01-01 00:00:00 | INFO | valid | epoch 001 | valid on 'valid' subset | loss 5.25 | nll_loss 4.5 | ppl 22.6 | wps 1e5 | num_updates 1000 | best_loss 5.25\n",
 		"valid_loss", "1000:5.25", CURVE_VALID_LOSS, CURVE_STEPS, CURVE_OF_STEP},
@@ -118,7 +118,7 @@ static const struct line_case {
 		"loss", "0.05:0.2381", CURVE_LOSS, CURVE_EPOCHS, CURVE_OF_INTERVAL},
 	{"Transformers",
 		"{'loss': '2.381', 'grad_norm': '0.6312', 'learning_rate': '1.95e-05', 'epoch': '0.05'}\n",
-		"learning_rate", "0.05:1.95e-05", CURVE_LR, CURVE_EPOCHS, CURVE_OF_INTERVAL},
+		"learning_rate", "0.05:1.95e-05", CURVE_LR, CURVE_EPOCHS, CURVE_OF_STEP},
 	{"Transformers",
 		"{'train_runtime': 919.097, 'train_samples_per_second': 1.088, 'train_loss': 0.51, 'epoch': 3.0}\n",
 		"train_loss", "3:0.51", CURVE_LOSS, CURVE_EPOCHS, CURVE_OF_ALL},
@@ -390,6 +390,99 @@ START_TEST(reads_a_dictionary_that_shares_its_line_with_progress_bars)
 }
 END_TEST
 
+#define STEP_BAR(n) "\r 25%|" BAR "   | " n "/24 [00:01<00:04,  3.77it/s]"
+#define ROW(loss, epoch) "\r          \r{'loss': " loss ", 'epoch': " epoch "}\n"
+
+START_TEST(tells_the_steps_of_epochs_by_the_progress_bar)
+{
+	/* Epochs of 8 steps; of the second launch the bar after the first row is lost. */
+	curves_text(&c, "a.out",
+		STEP_BAR("1") ROW("2.5", "0.25") STEP_BAR("2") ROW("2.25", "0.5") STEP_BAR("4")
+			STEP_BAR("5") "\n***** Running training *****\n" ROW(
+				"2.0", "0.38") "killed\n" ROW("1.5", "0.5") STEP_BAR("4"));
+	ck_assert_str_eq(curves_points(&c, "loss"), "2:2.5 4:2.25 3:2 4:1.5");
+	ck_assert_int_eq(curves_find(&c, "loss")->unit, CURVE_STEPS);
+	ck_assert_ptr_nonnull(strstr(c.log.files.items[0].note, "progress bar"));
+}
+END_TEST
+
+static const char *const stepless[] = {
+	/* No bars. */
+	ROW("2.5", "0.25") ROW("2.25", "0.5"),
+	/* Rows that came in a block, so that the bar behind the last one is of another time. */
+	ROW("2.5", "0.25") ROW("2.25", "0.5") STEP_BAR("20") ROW("2.0", "0.75") STEP_BAR("22"),
+	/* Two decimals leave open which of many steps it was. */
+	ROW("2.5", "0.25") ROW("2.25", "0.5") "\r 25%|" BAR
+					      " | 4000/24000 [00:01<00:04,  3.77it/s]",
+	/* A row before the first bar of its launch. */
+	ROW("2.5", "0.25") STEP_BAR("2") "***** Running training *****\n" ROW("2.5", "0.25"),
+};
+
+START_TEST(leaves_epochs_where_no_step_is_certain)
+{
+	curves_text(&c, "a.out", stepless[_i]);
+	ck_assert_int_eq(curves_find(&c, "loss")->unit, CURVE_EPOCHS);
+	ck_assert_msg(strncmp(curves_points(&c, "loss"), "0.25:2.5", 8) == 0, "%s", c.text);
+	ck_assert_str_eq(c.log.files.items[0].note, "");
+}
+END_TEST
+
+/* What real frameworks printed, of two launches of which the second goes on from step 12. */
+START_TEST(reads_what_transformers_really_print)
+{
+	static const char *const paths[] = {"fixtures/curve/console/transformers-5.24.0/train.log",
+		"fixtures/curve/console/transformers-4.57.6/train.log"};
+	int last = 0;
+
+	curves_path(&c, paths[_i]);
+	ck_assert_int_eq(sscanf(curves_points(&c, "loss"),
+				 "2:%*f 4:%*f 6:%*f 8:%*f 10:%*f 12:%*f 14:%*f 16:%*f 14:%*f "
+				 "16:%*f 18:%*f 20:%*f 22:%*f %d:",
+				 &last),
+		1);
+	ck_assert_int_eq(last, 24);
+	ck_assert_uint_eq(curves_find(&c, "loss")->points, 14);
+	ck_assert_int_eq(
+		sscanf(curves_points(&c, "eval_loss"), "6:%*f 12:%*f 18:%*f %d:", &last), 1);
+	ck_assert_int_eq(last, 24);
+	const char *marks = curves_marks(&c);
+	static const char *const said[] = {"launch steps nan nan \"\" @0\n",
+		"setting steps nan nan \"total_train_batch_size=8\" @0\n",
+		"saved steps 12 nan \"out/checkpoint-12\" @20\n", "launch steps nan nan \"\" @26\n",
+		"loaded steps 12 nan \"\" @26\n", "finished steps nan nan \"\" @"};
+	for (size_t i = 0; i < sizeof said / sizeof *said; i++)
+		ck_assert_msg(strstr(marks, said[i]), "%s is not in %s", said[i], marks);
+	ck_assert_uint_eq(c.log.lost, 0);
+}
+END_TEST
+
+START_TEST(reads_what_lightning_really_prints)
+{
+	curves_path(&c, "fixtures/curve/console/lightning-2.6.6/train.log");
+	/* Epochs of 8 batches: 17 before the end, 12 behind the checkpoint. */
+	ck_assert_uint_eq(curves_find(&c, "train_loss_step")->points, 30);
+	const char *points = curves_points(&c, "train_loss_step");
+	ck_assert_msg(strncmp(points, "0.125:", 6) == 0, "%s", points);
+	ck_assert_ptr_nonnull(strstr(points, " 2.125:"));
+	ck_assert_ptr_nonnull(strstr(points, " 1.625:"));
+	ck_assert_str_eq(curves_marks(&c),
+		"launch steps nan nan \"\" @0\nlaunch steps nan nan \"\" @25\n"
+		"loaded steps 12 nan \"ck/epoch=1-step=12.ckpt\" @25\nfinished steps nan nan \"\" @37\n");
+}
+END_TEST
+
+START_TEST(reads_what_nanogpt_really_prints)
+{
+	curves_path(&c, "fixtures/curve/console/nanogpt-3adf61e/train.log");
+	ck_assert_uint_eq(curves_find(&c, "loss")->points, 14 + 11);
+	ck_assert_ptr_nonnull(strstr(curves_points(&c, "loss"), " 14:"));
+	ck_assert_uint_eq(curves_find(&c, "val loss")->points, 3 + 3);
+	const char *marks = curves_marks(&c);
+	ck_assert_msg(strstr(marks, "saved steps 10 nan \"out\" @"), "%s", marks);
+	ck_assert_msg(strstr(marks, "loaded steps nan nan \"out\" @"), "%s", marks);
+}
+END_TEST
+
 START_TEST(says_how_exact_numbers_are)
 {
 	curves_text(&c, "a.out",
@@ -652,6 +745,12 @@ Suite *suite_console(void)
 	tcase_add_test(t, puts_an_evaluation_at_the_newest_point);
 	tcase_add_test(t, reads_two_formats_and_two_launches_in_one_file);
 	tcase_add_test(t, reads_a_dictionary_that_shares_its_line_with_progress_bars);
+	tcase_add_test(t, tells_the_steps_of_epochs_by_the_progress_bar);
+	tcase_add_loop_test(
+		t, leaves_epochs_where_no_step_is_certain, 0, sizeof stepless / sizeof *stepless);
+	tcase_add_loop_test(t, reads_what_transformers_really_print, 0, 2);
+	tcase_add_test(t, reads_what_lightning_really_prints);
+	tcase_add_test(t, reads_what_nanogpt_really_prints);
 	tcase_add_test(t, says_how_exact_numbers_are);
 	tcase_add_loop_test(t, reads_clocks, 0, sizeof clock_cases / sizeof *clock_cases);
 	tcase_add_test(t, gives_points_the_clock_of_their_line);

@@ -121,7 +121,7 @@ START_TEST(loses_one_record_by_a_flipped_bit)
 	struct bytes b = bytes_of_file(ONE_FILE);
 
 	points_of(&b, b.n);
-	for (size_t at = 0; at < b.n; at++) {
+	for (size_t at = 0; at < b.n; at += 3) {
 		b.p[at] ^= 1u << at % 8;
 		size_t points = points_of(&b, b.n);
 		b.p[at] ^= 1u << at % 8;
