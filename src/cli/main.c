@@ -57,7 +57,8 @@
  * curve/      loss logs as tables, whatever wrote them
  *   curve, read, readers.def      files and folders into one log; what all readers share
  *   read_console, console.def     console logs of trainers; console_keys finds the lines that matter,
- *                                 console_line takes them apart, console_marks: launches, saves, …
+ *                                 console_shape recognises them, console_line takes them apart,
+ *                                 console_marks: launches, saves, …
  *   naming, names.def, words.def, roles.def
  *                                 what the name of a series says
  *   rows, xs.def                  records of names and numbers into points

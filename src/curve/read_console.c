@@ -28,78 +28,12 @@
 #define KNOWN_SERIES 256u           /* that are found at once */
 #define KEPT_VALUES 32u             /* of a progress bar, to tell new ones from old ones */
 
-/* The table ------------------------------------------------------------------------------------ */
-
-enum shape_how { ON_LINE, X_IS_FIELD, BELOW, BAR, KERAS, TURN };
-
-enum shape_flag {
-	FROM_0 = 1,
-	SHORT = 2,
-	MEGATRON = 4,
-	HELD_OUT = 8,
-	EACH_RANK = 16,
-	FIRST = 32,
-	ONE_WORD = 64,
-	AT_LAST = 128,
-	DATA_BEFORE = 256,
-	AS_STEPS = 512,
-};
-
-#define CURVE_ANY 0xff /* the mean is the row's */
-
-struct field_row {
-	struct slice name;
-	uint8_t role, mean;
-	const char *other;
-};
-
-struct shape {
-	const char *trainer;
-	enum shape_how how;
-	struct slice key;
-	const char *head;
-	enum console_style style;
-	enum curve_unit unit;
-	enum curve_mean mean;
-	unsigned flags;
-	const struct field_row *fields; /* up to one without a name */
-};
-
-#define FIELD(name, role, mean, other) {{name, sizeof name - 1}, CURVE_##role, CURVE_##mean, other},
-#define SHAPE(trainer, how, key, head, style, unit, mean, flags, fields)                           \
-	{trainer, how, {key, sizeof key - 1}, head, CONSOLE_##style, CURVE_##unit, CURVE_##mean,   \
-		flags, (const struct field_row[]){fields{{NULL, 0}, 0, 0, NULL}}},
-
-static const struct shape shapes[] = {
-#include "curve/console.def"
-};
-
-#define SHAPES (sizeof shapes / sizeof *shapes)
-
-/* What the user asks for, whatever trainer wrote it: words before x, and its unit. */
-static const struct {
-	const char *word;
-	enum curve_unit unit;
-} x_words[] = {{"global_step", CURVE_STEPS}, {"global step", CURVE_STEPS}, {"step", CURVE_STEPS},
-	{"iteration", CURVE_STEPS}, {"iter", CURVE_STEPS}, {"update", CURVE_STEPS},
-	{"batch", CURVE_CALLS}, {"epoch", CURVE_EPOCHS}};
-
-_Static_assert(SHAPES <= 64, "a row of shapes is a bit of 64");
-
-/* The keys of marks and shapes, and what follows from a key. */
-struct shape_index {
-	struct console_keys keys;
-	struct slice texts[CONSOLE_KEYS_MAX];
-	uint64_t rows[CONSOLE_KEYS_MAX]; /* bits of the shapes that have the key */
-	size_t within[SHAPES];           /* where the key stands in the head, or SIZE_MAX */
-};
-
 /* State ---------------------------------------------------------------------------------------- */
 
 /* A point whose fields are on the lines that follow. */
 struct below {
 	int32_t rank;
-	const struct shape *shape;
+	const struct console_shape *shape;
 	double x, wall;
 	enum curve_unit unit;
 	uint64_t until; /* the last line that may belong to it */
@@ -133,7 +67,7 @@ struct pattern {
 struct console {
 	struct curve_reading *r;
 	struct lines lines;
-	struct shape_index index;
+	struct console_index index;
 	struct console_marks marks;
 	struct known_series known[KNOWN_SERIES];
 	char *plain;
@@ -167,34 +101,7 @@ static uint64_t points_of(const struct curve_reading *r)
 	return r->log->files.items[r->file].points;
 }
 
-static void index_init(struct shape_index *x)
-{
-	size_t n = console_mark_count;
-
-	memset(x, 0, sizeof *x);
-	memcpy(x->texts, console_mark_keys, n * sizeof *x->texts);
-	for (size_t i = 0; i < SHAPES; i++) {
-		size_t at = console_mark_count;
-		while (at < n && !slice_eq(x->texts[at], shapes[i].key))
-			at++;
-		if (at == n)
-			x->texts[n++] = shapes[i].key;
-		x->rows[at] |= (uint64_t)1 << i;
-		if (shapes[i].head)
-			x->within[i] = slice_find(slice_of(shapes[i].head), shapes[i].key);
-	}
-	console_keys_init(&x->keys, x->texts, n);
-}
-
 /* Points --------------------------------------------------------------------------------------- */
-
-static const struct field_row *field_of(const struct shape *s, struct slice name)
-{
-	for (const struct field_row *f = s->fields; f->name.p; f++)
-		if (slice_eq(f->name, name))
-			return f;
-	return NULL;
-}
 
 static bool is_asked(const struct console *c, enum curve_role role, struct slice name)
 {
@@ -218,7 +125,7 @@ static float unit_of_digits(double value, int digits)
 
 /* Where a value stands, and what is known of its line. */
 struct place {
-	const struct shape *shape;
+	const struct console_shape *shape;
 	double x;
 	enum curve_unit unit;
 	int32_t rank;
@@ -276,7 +183,7 @@ static int add_number(struct console *c, struct place *at, struct slice name, en
 		return e->status;
 	if (series != CURVE_NONE)
 		at->role = r->log->series.items[series].role;
-	if (at->shape->flags & FROM_0 && at->role != CURVE_VALID_LOSS)
+	if (at->shape->flags & CONSOLE_FROM_0 && at->role != CURVE_VALID_LOSS)
 		x += 1;
 	if (at->role != CURVE_OTHER) {
 		c->marks.last_x = x;
@@ -301,9 +208,9 @@ static struct slice held_out_name(const struct place *at, struct slice name, cha
 }
 
 static float resolution_of(
-	const struct shape *s, const struct console_field *f, double value, float printed)
+	const struct console_shape *s, const struct console_field *f, double value, float printed)
 {
-	if (s->flags & SHORT)
+	if (s->flags & CONSOLE_SHORT)
 		return unit_of_digits(value, 3);
 	if (s->style != CONSOLE_DICT)
 		return printed;
@@ -319,8 +226,8 @@ static float resolution_of(
 static int add_field(
 	struct console *c, struct place *at, const struct console_field *f, struct error *e)
 {
-	const struct shape *s = at->shape;
-	const struct field_row *row = field_of(s, f->name);
+	const struct console_shape *s = at->shape;
+	const struct console_field_row *row = console_field_of(s, f->name);
 	enum curve_role role = row ? (enum curve_role)row->role : CURVE_OTHER;
 	enum curve_mean mean = row && row->mean != CURVE_ANY ? (enum curve_mean)row->mean : s->mean;
 	struct slice name = row && row->other[0] ? slice_of(row->other) : f->name;
@@ -329,12 +236,12 @@ static int add_field(
 	float resolution;
 
 	at->role = CURVE_OTHER;
-	if (!curve_number(f->value, s->flags & SHORT, &value, &resolution))
+	if (!curve_number(f->value, s->flags & CONSOLE_SHORT, &value, &resolution))
 		return RP_OK;
 	/* Ranks of a pipeline that do not know the loss print -1. */
-	if (s->flags & EACH_RANK && value == -1 && role != CURVE_OTHER)
+	if (s->flags & CONSOLE_EACH_RANK && value == -1 && role != CURVE_OTHER)
 		return RP_OK;
-	if (s->flags & HELD_OUT) {
+	if (s->flags & CONSOLE_HELD_OUT) {
 		if (!row)
 			return RP_OK;
 		name = held_out_name(at, name, text);
@@ -388,207 +295,11 @@ static int end_megatron(
 		at->shape->mean, NAN, 0, e);
 }
 
-/* Rows ----------------------------------------------------------------------------------------- */
-
-static bool is_word_byte(char c)
-{
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-	       c == '_' || c == '-';
-}
-
-/* What was recognised in a line. */
-struct match {
-	const struct shape *shape;
-	struct console_head head;
-	size_t key; /* where it stands */
-};
-
-/* Where the head of a row would begin, or SIZE_MAX. */
-static size_t head_begin(
-	const struct shape *s, const struct console_line *l, size_t key, size_t within)
-{
-	size_t at = l->begin;
-
-	if (s->flags & FIRST) {
-		while (at < l->text.n && l->text.p[at] == ' ')
-			at++;
-		return at;
-	}
-	if (within == SIZE_MAX || key < within)
-		return SIZE_MAX;
-	at = key - within;
-	return at > 0 && is_word_byte(l->text.p[at - 1]) && is_word_byte(l->text.p[at]) ? SIZE_MAX
-											: at;
-}
-
-static struct slice last_word(struct slice name)
-{
-	size_t at = name.n;
-
-	while (at > 0 && name.p[at - 1] != ' ' && name.p[at - 1] != '\t')
-		at--;
-	return (struct slice){name.p + at, name.n - at};
-}
-
-static bool next_field(
-	const struct shape *s, struct slice text, size_t *at, struct console_field *f)
-{
-	if (!console_next(text, s->style, at, f))
-		return false;
-	if (s->flags & ONE_WORD)
-		f->name = last_word(f->name);
-	return true;
-}
-
-/* Whether the line has a field called so that is a number. */
-static bool find_number(
-	const struct shape *s, struct slice text, size_t at, const char *name, double *value)
-{
-	struct console_field f;
-	float resolution;
-
-	while (next_field(s, text, &at, &f))
-		if (slice_is(f.name, name))
-			return curve_number(f.value, false, value, &resolution) && isfinite(*value);
-	return false;
-}
-
-/* A dictionary counts only where a loss is in it, or what ends a training. */
-static bool has_measure(const struct shape *s, struct slice text, size_t at)
-{
-	struct console_field f;
-
-	while (next_field(s, text, &at, &f)) {
-		enum curve_role role = curve_meaning_of(f.name).role;
-		if (role == CURVE_LOSS || role == CURVE_VALID_LOSS || role == CURVE_LR ||
-			field_of(s, f.name))
-			return true;
-	}
-	return false;
-}
-
-/* Where the fields of a row begin whose x is a field. */
-static size_t fields_begin(const struct shape *s, const struct console_line *l, size_t key)
-{
-	if (s->style != CONSOLE_DICT)
-		return l->begin;
-	/* The last brace that opens before the key. */
-	for (size_t i = key; i > l->begin; i--)
-		if (l->text.p[i - 1] == '{')
-			/* A JSON document a line is for another reader. */
-			return s->key.p[0] == '"' && i - 1 == l->begin ? SIZE_MAX : i - 1;
-	return SIZE_MAX;
-}
-
-static bool match_fields(
-	const struct shape *s, const struct console_line *l, size_t key, struct console_head *h)
-{
-	size_t begin = fields_begin(s, l, key);
-
-	*h = (struct console_head){NAN, NAN, NAN, begin};
-	return begin != SIZE_MAX && find_number(s, l->text, begin, s->head, &h->x) &&
-	       has_measure(s, l->text, begin);
-}
-
-/* Where the counts of a bar of tqdm are: "| 210/500 [". */
-static bool read_bar(struct slice text, double *n, double *total)
-{
-	size_t done = slice_find(text, SLICE("%|"));
-	struct console_head h;
-
-	if (done == SIZE_MAX)
-		return false;
-	for (size_t bar = done + 2; bar < text.n; bar++)
-		if (text.p[bar] == '|' && console_match(text, bar, "| %x/%n [", &h) != SIZE_MAX &&
-			h.total > 0) {
-			*n = h.x;
-			*total = h.total;
-			return h.x <= h.total;
-		}
-	return false;
-}
-
-/*
- * A progress bar of tqdm: "Epoch 3:  42%|███   | 210/500 [00:10<00:14, 20.5it/s, loss=0.3]". x is
- * the epoch with the part of it that is done.
- */
-static bool match_bar(const struct console_line *l, size_t key, struct console_head *h)
-{
-	struct slice label = {l->text.p, key};
-	size_t epoch = slice_find(label, SLICE("Epoch ")), done = slice_find(label, SLICE("%|"));
-	double n, total;
-
-	if (epoch == SIZE_MAX || done == SIZE_MAX || epoch > done ||
-		console_match(l->text, epoch, "Epoch %e", h) == SIZE_MAX ||
-		!read_bar(l->text, &n, &total))
-		return false;
-	h->x = h->epoch + n / total;
-	h->fields = key + 6;
-	return true;
-}
-
-/* "  210/469 ━━━━ 1s 2ms/step - accuracy: 0.1 - loss: 2.3" below "Epoch 3/10". */
-static bool match_keras(
-	const struct console *c, const struct console_line *l, struct console_head *h)
-{
-	struct console_head counts;
-
-	if (console_match(l->text, l->begin, " %x/%n ", &counts) == SIZE_MAX || !(counts.total > 0))
-		return false;
-	*h = (struct console_head){NAN, NAN, counts.total, counts.fields};
-	/* Without its epoch's line it tells nothing. */
-	if (c && !isnan(c->epoch))
-		h->x = c->epoch - 1 + counts.x / counts.total;
-	return counts.x <= counts.total;
-}
-
-static bool match_shape(const struct shape_index *x, const struct console *c, const struct shape *s,
-	const struct console_line *l, size_t key, struct match *m)
-{
-	size_t at;
-
-	m->shape = s;
-	m->key = key;
-	switch (s->how) {
-	case ON_LINE:
-	case BELOW:
-		at = head_begin(s, l, key, x->within[s - shapes]);
-		return at != SIZE_MAX && console_match(l->text, at, s->head, &m->head) != SIZE_MAX;
-	case X_IS_FIELD:
-		return match_fields(s, l, key, &m->head);
-	case BAR:
-		return match_bar(l, key, &m->head);
-	case KERAS:
-		return match_keras(c, l, &m->head);
-	case TURN:
-		return console_match(l->text, l->begin, s->head, &m->head) == l->text.n;
-	}
-	return false;
-}
-
-/* The first row of the table that fits the line. */
-static bool match_line(const struct shape_index *x, const struct console *c,
-	const struct console_line *l, const struct console_hit *hits, size_t n, struct match *m)
-{
-	uint64_t rows = 0;
-
-	for (size_t k = 0; k < n; k++)
-		rows |= x->rows[hits[k].key];
-	for (; rows; rows &= rows - 1) {
-		size_t i = (size_t)__builtin_ctzll(rows);
-		for (size_t k = 0; k < n; k++)
-			if (x->rows[hits[k].key] >> i & 1 &&
-				match_shape(x, c, &shapes[i], l, hits[k].at, m))
-				return true;
-	}
-	return false;
-}
-
 /* What stands before "loss at iteration": the name of the data. */
-static struct slice held_out_of(const struct console_line *l, const struct match *m)
+static struct slice held_out_of(const struct console_line *l, const struct console_found *m)
 {
 	struct slice before = slice_trim((struct slice){l->text.p + l->begin, m->key - l->begin});
-	struct slice word = last_word(before);
+	struct slice word = console_last_word(before);
 
 	return word.n == 0 || slice_is(word, "valid") || word.n > 64 ? SLICE("validation") : word;
 }
@@ -597,19 +308,19 @@ static struct slice held_out_of(const struct console_line *l, const struct match
 static int take_fields(
 	struct console *c, struct place *at, struct slice text, size_t from, struct error *e)
 {
-	const struct shape *s = at->shape;
+	const struct console_shape *s = at->shape;
 	struct megatron_row m = {false, NAN};
 	struct console_field f;
 
-	while (next_field(s, text, &from, &f)) {
-		if (s->how == X_IS_FIELD && slice_is(f.name, s->head))
+	while (console_shape_field(s, text, &from, &f)) {
+		if (s->how == CONSOLE_X_IS_FIELD && slice_is(f.name, s->head))
 			continue;
 		if (add_field(c, at, &f, e) < 0)
 			return e->status;
-		if (s->flags & MEGATRON)
+		if (s->flags & CONSOLE_MEGATRON)
 			notice_megatron(c, at, &f, &m);
 	}
-	return s->flags & MEGATRON ? end_megatron(c, at, &m, e) : RP_OK;
+	return s->flags & CONSOLE_MEGATRON ? end_megatron(c, at, &m, e) : RP_OK;
 }
 
 /* Epochs as steps ------------------------------------------------------------------------------ */
@@ -623,14 +334,14 @@ static float epoch_resolution(const struct console_field *f, double epoch, float
 }
 
 static int keep_epoch_row(struct console *c, const struct place *at, struct slice text,
-	const struct match *m, size_t first, struct error *e)
+	const struct console_found *m, size_t first, struct error *e)
 {
 	size_t from = m->head.fields;
 	struct console_field f = {0};
 	double epoch;
 	float resolution = 0;
 
-	while (next_field(m->shape, text, &from, &f) && !slice_is(f.name, m->shape->head))
+	while (console_shape_field(m->shape, text, &from, &f) && !slice_is(f.name, m->shape->head))
 		;
 	if (!curve_number(f.value, false, &epoch, &resolution))
 		return RP_OK;
@@ -707,7 +418,8 @@ static void put_at_steps(struct console *c)
 
 /* Points of several lines ---------------------------------------------------------------------- */
 
-static int open_below(struct console *c, const struct console_line *l, const struct match *m)
+static int open_below(
+	struct console *c, const struct console_line *l, const struct console_found *m)
 {
 	struct below *b = NULL;
 
@@ -722,7 +434,7 @@ static int open_below(struct console *c, const struct console_line *l, const str
 		.unit = m->shape->unit,
 		.wall = c->r->wall,
 		.until = c->lines.number + BELOW_LINES};
-	if (m->shape->flags & AT_LAST) {
+	if (m->shape->flags & CONSOLE_AT_LAST) {
 		b->x = c->marks.last_x;
 		b->unit = c->marks.unit;
 	} else if (!isnan(m->head.epoch) && m->head.total > 0) {
@@ -795,47 +507,57 @@ static int take_version(struct console *c, double version, struct error *e)
 	return first || same ? RP_OK : console_launch(&c->marks, e);
 }
 
-static int take_bar(struct console *c, struct place *at, const struct console_line *l,
-	const struct match *m, struct error *e)
+/* A field of a bar. `running`: Lightning 1 shows a mean of the last 20 batches before v_num. */
+static int take_bar_field(struct console *c, struct place *at, const struct console_field *f,
+	bool running, struct error *e)
 {
-	struct slice text = {l->text.p, l->text.n};
-	struct console_field f;
-	size_t from = m->head.fields;
 	double value;
 	float resolution;
-	bool version = false;
 
-	/* Old versions show their own running mean before v_num; it is no mean of steps. */
-	size_t v_num = slice_find((struct slice){text.p + from, text.n - from}, SLICE("v_num="));
-	while (next_field(m->shape, text, &from, &f)) {
-		if (!curve_number(f.value, false, &value, &resolution))
-			continue;
-		if (slice_is(f.name, "v_num")) {
-			version = true;
-			if (take_version(c, value, e) < 0)
-				return e->status;
-			continue;
-		}
-		if (!version && v_num != SIZE_MAX && slice_is(f.name, "loss"))
-			continue;
-		struct curve_meaning says = curve_meaning_of(f.name);
-		bool by_value = says.role == CURVE_VALID_LOSS ||
-				(says.says_mean && says.mean == CURVE_OF_EPOCH);
-		if (is_new(c, f.name, at->x, value, by_value) && add_field(c, at, &f, e) < 0)
+	if (!curve_number(f->value, false, &value, &resolution))
+		return RP_OK;
+	if (slice_is(f->name, "v_num"))
+		return take_version(c, value, e);
+	if (running && slice_is(f->name, "loss")) {
+		c->note = "loss is a running mean of the last 20 batches";
+		return is_new(c, f->name, at->x, value, false)
+			       ? add_number(c, at, f->name, CURVE_LOSS, CURVE_OF_UNKNOWN, value,
+					 resolution, e)
+			       : RP_OK;
+	}
+	struct curve_meaning says = curve_meaning_of(f->name);
+	bool by_value =
+		says.role == CURVE_VALID_LOSS || (says.says_mean && says.mean == CURVE_OF_EPOCH);
+	return is_new(c, f->name, at->x, value, by_value) ? add_field(c, at, f, e) : RP_OK;
+}
+
+static int take_bar(struct console *c, struct place *at, const struct console_line *l,
+	const struct console_found *m, struct error *e)
+{
+	size_t from = m->head.fields;
+	struct slice fields = {l->text.p + from, l->text.n - from};
+	size_t v_num = slice_find(fields, SLICE("v_num="));
+	struct console_field f;
+
+	while (console_shape_field(m->shape, l->text, &from, &f)) {
+		bool before = v_num != SIZE_MAX && f.name.p < fields.p + v_num;
+		if (take_bar_field(c, at, &f, before, e) < 0)
 			return e->status;
 	}
 	return RP_OK;
 }
 
 static int take_keras(struct console *c, struct place *at, const struct console_line *l,
-	const struct match *m, struct error *e)
+	const struct console_found *m, struct error *e)
 {
 	struct console_field f;
 	size_t from = m->head.fields;
 
-	if (isnan(at->x))
+	/* Without its epoch's line a bar tells nothing. */
+	if (isnan(c->epoch))
 		return RP_OK;
-	while (next_field(m->shape, l->text, &from, &f))
+	at->x = c->epoch - 1 + m->head.x / m->head.total;
+	while (console_shape_field(m->shape, l->text, &from, &f))
 		if (is_new(c, f.name, at->x, 0, false) && add_field(c, at, &f, e) < 0)
 			return e->status;
 	return RP_OK;
@@ -851,38 +573,39 @@ static int take_turn(struct console *c, double epoch, struct error *e)
 
 /* Lines ---------------------------------------------------------------------------------------- */
 
-static int take_match(
-	struct console *c, const struct console_line *l, const struct match *m, struct error *e)
+static int take_match(struct console *c, const struct console_line *l,
+	const struct console_found *m, struct error *e)
 {
-	const struct shape *s = m->shape;
+	const struct console_shape *s = m->shape;
 	struct place at = {.shape = s,
 		.x = m->head.x,
 		.unit = s->unit,
-		.rank = s->flags & EACH_RANK ? l->rank : -1};
+		.rank = s->flags & CONSOLE_EACH_RANK ? l->rank : -1};
 
 	size_t fields = s->style == CONSOLE_DICT ? m->head.fields : m->key;
 	c->r->wall = console_clock((struct slice){l->text.p, fields});
-	if (s->how == TURN)
+	if (s->how == CONSOLE_TURN)
 		return take_turn(c, m->head.x, e);
-	meet_trainer(c, s->trainer);
+	bool lightning = s->how == CONSOLE_BAR && slice_find(l->text, SLICE("v_num=")) != SIZE_MAX;
+	meet_trainer(c, lightning ? "Lightning" : s->trainer);
 	switch (s->how) {
-	case BELOW:
+	case CONSOLE_BELOW:
 		return open_below(c, l, m);
-	case BAR:
+	case CONSOLE_BAR:
 		return take_bar(c, &at, l, m, e);
-	case KERAS:
+	case CONSOLE_KERAS:
 		return take_keras(c, &at, l, m, e);
-	case ON_LINE:
-	case X_IS_FIELD:
-	case TURN:
+	case CONSOLE_ON_LINE:
+	case CONSOLE_X_IS_FIELD:
+	case CONSOLE_TURN:
 		break;
 	}
-	if (s->flags & DATA_BEFORE)
+	if (s->flags & CONSOLE_DATA_BEFORE)
 		at.held_out = held_out_of(l, m);
 	size_t first = c->r->log->points.count;
 	if (take_fields(c, &at, l->text, m->head.fields, e) < 0)
 		return e->status;
-	return s->flags & AS_STEPS ? keep_epoch_row(c, &at, l->text, m, first, e) : RP_OK;
+	return s->flags & CONSOLE_AS_STEPS ? keep_epoch_row(c, &at, l->text, m, first, e) : RP_OK;
 }
 
 static int take_marks(struct console *c, const struct console_line *l,
@@ -907,97 +630,10 @@ static int take_marks(struct console *c, const struct console_line *l,
 
 /* Lines of nobody ------------------------------------------------------------------------------ */
 
-/* A word's place in the text, whatever its capitals, not as a part of another word. */
-static size_t find_word(struct slice text, const char *word)
-{
-	size_t n = strlen(word);
+static const struct console_field_row no_fields = {{NULL, 0}, 0, 0, NULL};
 
-	for (size_t i = 0; i + n <= text.n; i++) {
-		size_t k = 0;
-		while (k < n && (text.p[i + k] | 0x20) == (word[k] | 0x20))
-			k++;
-		if (k == n && (i == 0 || !is_word_byte(text.p[i - 1])) &&
-			(i + n == text.n || !is_word_byte(text.p[i + n])))
-			return i + n;
-	}
-	return SIZE_MAX;
-}
-
-/* "word 12", "word: 12", "word=12", "word [12/100]", "word #12": the number, and the one behind
- * '/'. */
-static bool number_behind(struct slice text, const char *word, double *value, double *total)
-{
-	struct console_head h;
-	size_t at = find_word(text, word);
-
-	*total = NAN;
-	if (at == SIZE_MAX)
-		return false;
-	while (at < text.n && memchr(" \t:=[(#'\"", text.p[at], 9))
-		at++;
-	if (console_match(text, at, "%x", &h) == SIZE_MAX)
-		return false;
-	*value = h.x;
-	if (console_match(text, at, "%x/%n", &h) != SIZE_MAX ||
-		console_match(text, at, "%x / %n", &h) != SIZE_MAX)
-		*total = h.total;
-	return true;
-}
-
-/* x of a line of no known trainer: a step, or an epoch with the part of it that is done. */
-static bool x_of_anything(struct slice text, double *x, enum curve_unit *unit)
-{
-	double epoch, epochs, total;
-	bool has_epoch = number_behind(text, "epoch", &epoch, &epochs);
-
-	for (size_t i = 0; i < sizeof x_words / sizeof *x_words; i++) {
-		if (!number_behind(text, x_words[i].word, x, &total))
-			continue;
-		*unit = x_words[i].unit;
-		/* What counts to a number of steps within an epoch is a part of it. */
-		if (has_epoch && *unit != CURVE_EPOCHS && i > 1 && total > 0 && *x <= total) {
-			*x = epoch - 1 + *x / total;
-			*unit = CURVE_EPOCHS;
-		}
-		return true;
-	}
-	return false;
-}
-
-/* A name and a number, with a sign or only space between them. */
-static bool next_anything(struct slice text, size_t *at, struct console_field *f)
-{
-	size_t i = *at, end, digit;
-
-	for (;; i = end) {
-		while (i < text.n && !is_word_byte(text.p[i]))
-			i++;
-		for (end = i; end < text.n && (is_word_byte(text.p[end]) || text.p[end] == '/' ||
-						      text.p[end] == '.');
-			end++)
-			;
-		if (i >= text.n)
-			break;
-		for (digit = end; digit < text.n && memchr(" \t:='\"", text.p[digit], 6); digit++)
-			;
-		if (digit == end || digit >= text.n || (text.p[i] >= '0' && text.p[i] <= '9') ||
-			!memchr("0123456789-.ni", text.p[digit], 14))
-			continue;
-		f->name = (struct slice){text.p + i, end - i};
-		for (end = digit; end < text.n && !memchr(" \t,;|)]}'\"", text.p[end], 10); end++)
-			;
-		f->value = (struct slice){text.p + digit, end - digit};
-		*at = end;
-		return true;
-	}
-	*at = text.n;
-	return false;
-}
-
-static const struct field_row no_fields = {{NULL, 0}, 0, 0, NULL};
-
-static const struct shape any = {
-	.trainer = "", .mean = CURVE_OF_UNKNOWN, .flags = EACH_RANK, .fields = &no_fields};
+static const struct console_shape any = {
+	.trainer = "", .mean = CURVE_OF_UNKNOWN, .flags = CONSOLE_EACH_RANK, .fields = &no_fields};
 
 /*
  * A line that no row fits, of a file that the user named: a word for x and a loss are wanted. What
@@ -1011,9 +647,9 @@ static int take_anything(struct console *c, const struct console_line *l, struct
 	size_t from = 0;
 	bool loss = false;
 
-	if (!x_of_anything(text, &at.x, &at.unit))
+	if (!console_guess_x(text, &at.x, &at.unit))
 		return RP_OK;
-	while (!loss && next_anything(text, &from, &f)) {
+	while (!loss && console_next_guess(text, &from, &f)) {
 		enum curve_role role = curve_meaning_of(f.name).role;
 		loss = role == CURVE_LOSS || role == CURVE_VALID_LOSS;
 	}
@@ -1021,7 +657,7 @@ static int take_anything(struct console *c, const struct console_line *l, struct
 		return RP_OK;
 	c->r->wall = console_clock(l->text);
 	c->note = "no known trainer: what is x and what is a loss was guessed from words";
-	for (from = 0; next_anything(text, &from, &f);)
+	for (from = 0; console_next_guess(text, &from, &f);)
 		if (curve_meaning_of(f.name).role != CURVE_OTHER &&
 			curve_meaning_of(f.name).role != CURVE_EPOCH_COUNT &&
 			add_field(c, &at, &f, e) < 0)
@@ -1076,7 +712,7 @@ static bool x_of_pattern(
 	*unit = CURVE_STEPS;
 	if (p->with_x)
 		return curve_number(group, true, x, &resolution) && isfinite(*x);
-	bool found = x_of_anything(text, x, unit);
+	bool found = console_guess_x(text, x, unit);
 	if (p->calls == 0)
 		p->by_word = found;
 	p->calls++;
@@ -1127,7 +763,7 @@ static int take_part(
 	struct console *c, struct slice text, struct console_hit *hits, size_t n, struct error *e)
 {
 	struct console_line l = {.text = text};
-	struct match m;
+	struct console_found m;
 	int status = RP_OK;
 
 	if (memchr(text.p, '\x1b', text.n) || memchr(text.p, '\b', text.n)) {
@@ -1140,7 +776,7 @@ static int take_part(
 		struct epoch_row *row = &c->epoch_rows.items[c->epoch_rows.count - 1];
 		double step, total;
 		c->bar_follows = false;
-		if (read_bar(l.text, &step, &total))
+		if (console_bar(l.text, &step, &total))
 			row->step = step;
 	}
 	console_label(&l);
@@ -1154,7 +790,7 @@ static int take_part(
 	c->marks.line = l.text;
 	if (n > 0 && take_marks(c, &l, hits, n, e) < 0)
 		return e->status;
-	if (n > 0 && match_line(&c->index, c, &l, hits, n, &m))
+	if (n > 0 && console_recognise(&c->index, &l, hits, n, &m))
 		return take_match(c, &l, &m, e);
 	return c->anything && slice_find(l.text, SLICE("oss")) != SIZE_MAX ? take_anything(c, &l, e)
 									   : RP_OK;
@@ -1234,7 +870,7 @@ static int read_console(struct curve_reading *r, struct error *e)
 	c->marks = (struct console_marks){
 		.r = r, .last_x = NAN, .mark_x = NAN, .mark_kind = -1, .overflow_of = -1};
 	c->anything = probe(r->name, r->head, r->head_n) < 2;
-	index_init(&c->index);
+	console_index_init(&c->index);
 	for (size_t i = 0; i < KNOWN_SERIES; i++)
 		c->known[i].series = CURVE_NONE;
 	compile_patterns(c);
@@ -1257,11 +893,11 @@ static int read_console(struct curve_reading *r, struct error *e)
 /* Recognising ---------------------------------------------------------------------------------- */
 
 /* Whether a line of a file's beginning is one of a known trainer's. */
-static bool is_known(const struct shape_index *x, struct slice text, char *plain)
+static bool is_known(const struct console_index *x, struct slice text, char *plain)
 {
 	struct console_hit hits[CONSOLE_HITS_MAX];
 	struct console_line l = {.text = text};
-	struct match m;
+	struct console_found m;
 
 	if (console_keys_find(&x->keys, text, hits) == 0)
 		return false;
@@ -1271,7 +907,7 @@ static bool is_known(const struct shape_index *x, struct slice text, char *plain
 	for (size_t i = 0; i < n; i++)
 		if (hits[i].key < console_mark_count && console_mark_is_banner(hits[i].key))
 			return true;
-	return match_line(x, NULL, &l, hits, n, &m) && m.shape->how != TURN;
+	return console_recognise(x, &l, hits, n, &m) && m.shape->how != CONSOLE_TURN;
 }
 
 /* Text, coded as programs print it, not UTF-16 and nothing compressed. */
@@ -1306,10 +942,10 @@ static int probe(const char *name, const char *head, size_t n)
 		return 0;
 	if (is_document(name))
 		return 1;
-	struct shape_index *x = malloc(sizeof *x);
+	struct console_index *x = malloc(sizeof *x);
 	char *plain = malloc(CURVE_HEAD);
 	if (x && plain) {
-		index_init(x);
+		console_index_init(x);
 		while (!known && text.n > 0) {
 			size_t end = 0;
 			while (end < text.n && text.p[end] != '\n' && text.p[end] != '\r')

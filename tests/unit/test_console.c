@@ -128,6 +128,11 @@ static const struct line_case {
 		"Epoch 3:  43%|" BAR
 		"    | 215/500 [00:10<00:14, 20.50it/s, v_num=7, train_loss=0.310]\n",
 		"train_loss", "3.42:0.3 3.43:0.31", CURVE_LOSS, CURVE_EPOCHS, CURVE_OF_STEP},
+	/* Version 1: the loss before v_num is a running mean. */
+	{"Lightning", "Epoch 3:   0%|          | 4/16 [00:00<?, ?it/s, loss=3.46, v_num=0]\n",
+		"loss", "3.25:3.46", CURVE_LOSS, CURVE_EPOCHS, CURVE_OF_UNKNOWN},
+	{"tqdm", "epoch 1/10:  85%|" BAR " | 500/2000 [30:12<05:21,  1.26it/s, loss=0.0421]\n",
+		"loss", "0.25:0.0421", CURVE_LOSS, CURVE_EPOCHS, CURVE_OF_STEP},
 	{"Keras",
 		"Epoch 3/10\n\r  1/400 [......] - ETA: 1:00 - loss: 2.3000 - accuracy: 0.1000\b\b\b\r200/400 [====>...] - ETA: 0s - loss: 1.5000 - accuracy: 0.5000\r400/400 [======] - 2s 5ms/step - loss: 1.2500 - accuracy: 0.6000 - val_loss: 1.3000\n",
 		"loss", "2.0025:2.3 2.5:1.5 3:1.25", CURVE_LOSS, CURVE_EPOCHS, CURVE_OF_EPOCH},
@@ -137,6 +142,9 @@ static const struct line_case {
 	{"OLMo",
 		"2024-02-01 10:00:00.123\tnode-1:0\tolmo.train:967\tINFO\t[step=1000/739328,epoch=0]\n    optim/total_grad_norm=0.3501\n    train/CrossEntropyLoss=2.345\n    train/Perplexity=10.43\n    throughput/total_tokens=4,194,304,000\n    System/Peak GPU Memory (MB)=41,234\n",
 		"train/CrossEntropyLoss", "1000:2.345", CURVE_LOSS, CURVE_STEPS, CURVE_OF_STEP},
+	{"OLMo",
+		"[2024-04-17 09:42:38] INFO     [olmo.train:816, rank=0] [step=2/739328]\n    train/CrossEntropyLoss=10.73\n    train/Perplexity=45,773\n",
+		"train/CrossEntropyLoss", "2:10.73", CURVE_LOSS, CURVE_STEPS, CURVE_OF_STEP},
 	{"OLMo",
 		"[rank0]: 2025-02-01 10:00:00.123\tnode-1:0\tolmo_core.train:55\tINFO\t[step=10/1000,epoch=1,eta=1h2m]\n[rank0]:     train/CE loss=2.345\n[rank0]:     train/PPL=10.43\n[rank0]:     optim/total grad norm=1.250\n",
 		"optim/total grad norm", "10:1.25", CURVE_GRAD_NORM, CURVE_STEPS, CURVE_OF_STEP},
@@ -554,6 +562,10 @@ static const struct guess_case {
 	{"INFO step=100 train/loss=2.5 grad_norm=1.5\n", "train/loss", "100:2.5", CURVE_STEPS},
 	{"INFO step=100 train/loss=2.5 grad_norm=1.5\n", "grad_norm", "100:1.5", CURVE_STEPS},
 	{"Epoch 4: train_loss=0.25 val_loss=0.5\n", "val_loss", "4:0.5", CURVE_EPOCHS},
+	{"2021-02-22 08:40:43,913 epoch 2 - iter 50/200 - loss 14.25 - samples/sec: 19.11 - lr: 0.0005\n",
+		"loss", "1.25:14.25", CURVE_EPOCHS},
+	{"Steps:   1%|" BAR " | 10/1000 [00:01<01:00,  1.26it/s, lr=1e-05, step_loss=0.12]\n",
+		"step_loss", "10:0.12", CURVE_STEPS},
 	{"global_step: 7 | epoch: 1 | loss: nan\n", "loss", "7:nan", CURVE_STEPS},
 };
 
