@@ -81,9 +81,8 @@ static int open_all(struct opened *v, struct report *r, const char *const *paths
 	int status = case_curve_open(&v->curve, &v->log, &so, NULL, e);
 	if (status == RP_OK && v->curve.stitch.tracks.count == 0)
 		status = fail(e, RP_E_NOT_FOUND, ERROR_NO_OFFSET,
-			"%s: no loss, gradient norm or learning rate was found in it; --series names what "
-			"to look for",
-			paths[0]);
+			"no loss, gradient norm or learning rate was found in it; --series names what to "
+			"look for");
 	if (status < 0) {
 		close_all(v);
 		return status;
@@ -489,10 +488,14 @@ static void add_number(struct strbuf *b, double v)
 
 static void add_head(struct strbuf *b, const struct stitch *s, bool dead)
 {
+	static const char *const names[] = {[CURVE_STEPS] = "step",
+		[CURVE_SAMPLES] = "sample",
+		[CURVE_TOKENS] = "token",
+		[CURVE_EPOCHS] = "epoch",
+		[CURVE_CALLS] = "call"};
 	struct strbuf name;
 
-	strbuf_printf(b, "%.*s,attempt", (int)strlen(curve_unit_name(s->axis)) - 1,
-		curve_unit_name(s->axis));
+	strbuf_printf(b, "%s,attempt", names[s->axis]);
 	strbuf_add_text(b, dead ? ",state" : "");
 	strbuf_init(&name, 1000);
 	for (size_t i = 0; i < s->tracks.count; i++) {

@@ -417,7 +417,7 @@ const struct option_row option_rows[] = {
 		"the last step that is kept, or counts for --source", take_until,
 		"a step: 0, 1, 2, ..."},
 	{"series", 0, true, "NAME=PATTERN", OF_CURVES,
-		"take the series NAME (loss, lr, ...) from text: group 1 is the value, 2 the step",
+		"take the series NAME (loss, lr, ...) from text: one group, the value; or step and value",
 		take_series, "NAME=PATTERN, an extended regular expression, at most 64 times"},
 	{"csv", 0, false, NULL, OF(stitch), "the curve as a table to stdout (or -o FILE)", take_csv,
 		NULL},
