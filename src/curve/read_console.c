@@ -17,7 +17,8 @@
 #include "base/text.h"
 #include "curve/console.h"
 
-#define PIECE ((size_t)1 << 20)     /* bytes of a line from which on it is read in pieces */
+#define PIECE ((size_t)1 << 20)         /* bytes of a line from which on it is read in pieces */
+#define SEARCH_MAX ((uint64_t)64 << 20) /* bytes in which a first known line is looked for */
 #define PLAIN_MAX ((size_t)1 << 16) /* bytes of a line with escape sequences that are looked at */
 #define BELOW_MAX 16u               /* points that wait for their lines, of different ranks */
 #define BELOW_LINES 4096u           /* lines after which one waits no longer */
@@ -1115,5 +1116,43 @@ static int probe(const char *name, const char *head, size_t n)
 	return known ? 2 : 1;
 }
 
+/* What batch systems and people call the files in which they keep what a job printed. */
+static bool is_output(const char *name)
+{
+	static const char *const ends[] = {".out", ".log", ".err", ".txt", "stdout", "stderr"};
+
+	for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+		if (slice_ends(slice_of(name), slice_of(ends[i])))
+			return true;
+	return false;
+}
+
+/*
+ * A job prints much before its first step: its script, its environment, its own source. Two passes
+ * over SEARCH_MAX bytes at the most.
+ */
+static bool search(const char *name, const struct source *source)
+{
+	struct lines lines;
+	struct error ignored = ERROR_INIT;
+	bool known = false;
+
+	if (!is_output(name))
+		return false;
+	struct console_index *x = malloc(sizeof *x);
+	char *plain = malloc(PLAIN_MAX);
+	if (x && plain) {
+		console_index_init(x);
+		lines_init(&lines, source, PLAIN_MAX);
+		while (!known && lines_next(&lines, &ignored) < LINE_NONE &&
+			lines.offset < SEARCH_MAX)
+			known = is_known(x, lines.text, plain);
+		lines_release(&lines);
+	}
+	free(x);
+	free(plain);
+	return known;
+}
+
 const struct curve_reader curve_reader_console = {
-	.name = "console", .probe = probe, .read = read_console};
+	.name = "console", .probe = probe, .read = read_console, .search = search};

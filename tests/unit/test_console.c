@@ -627,6 +627,30 @@ START_TEST(does_not_take_documents_that_quote_logs_for_logs)
 }
 END_TEST
 
+/* Files in a folder, by lines that come late; other names and lines of nobody are not searched. */
+START_TEST(finds_logs_in_a_folder_by_lines_that_come_late)
+{
+	static const char *const names[] = {"slurm-1.out", "notes", "other.log"};
+	char root[] = "/tmp/reprise-console-XXXXXX", path[64], command[64];
+
+	ck_assert_ptr_nonnull(mkdtemp(root));
+	for (size_t i = 0; i < 3; i++) {
+		snprintf(path, sizeof path, "%s/%s", root, names[i]);
+		FILE *f = fopen(path, "w");
+		ck_assert_ptr_nonnull(f);
+		for (int k = 0; k < 5000; k++)
+			fputs("++ module load python cuda nccl\n", f);
+		fputs(i < 2 ? "iter 4: loss 3.5, time 1ms\n" : "step 3 loss 2\n", f);
+		ck_assert_int_eq(fclose(f), 0);
+	}
+	curves_path(&c, root);
+	snprintf(command, sizeof command, "rm -rf %s", root);
+	ck_assert_int_eq(system(command), 0);
+	ck_assert_uint_eq(c.log.files.count, 1);
+	ck_assert_str_eq(curves_points(&c, "loss"), "5:3.5");
+}
+END_TEST
+
 START_TEST(leaves_binary_files_and_json_lines_alone)
 {
 	const char *json = "{\"epoch\": 1, \"loss\": \"12.3\", \"num_updates\": \"100\"}\n";
@@ -812,6 +836,7 @@ Suite *suite_console(void)
 	tcase_add_test(t, guesses_nothing_in_files_of_known_trainers);
 	tcase_add_loop_test(t, takes_no_points_from_chatter, 0, sizeof chatter / sizeof *chatter);
 	tcase_add_test(t, does_not_take_documents_that_quote_logs_for_logs);
+	tcase_add_test(t, finds_logs_in_a_folder_by_lines_that_come_late);
 	tcase_add_test(t, leaves_binary_files_and_json_lines_alone);
 	tcase_add_test(t, takes_series_by_patterns_of_the_user);
 	tcase_add_test(t, says_what_is_wrong_with_a_pattern);
