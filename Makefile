@@ -304,13 +304,13 @@ check-cli: $B/reprise ## run the command line cases
 
 BENCHES := $(patsubst bench/%.c,$B/bench/%,$(wildcard bench/*.c))
 
-$(BENCHES): $B/bench/%: bench/%.c $B/libreprise.a
+$(BENCHES): $B/bench/%: bench/%.c $B/libreprise.a $(RECORD_OBJ)
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
-	$(Q)$(CC) $(ALL_CFLAGS) -Iinclude -Isrc $(ALL_LDFLAGS) -o $@ $< $B/libreprise.a $(LIBS)
+	$(Q)$(CC) $(ALL_CFLAGS) -Iinclude -Isrc $(ALL_LDFLAGS) -o $@ $< $(RECORD_OBJ) $B/libreprise.a $(LIBS)
 
 .PHONY: bench
-bench: $B/bench/pickle $B/bench/rng $B/bench/ledger $B/bench/console $B/reprise $B/reprise-h5 ## measure speeds as ratios to what one would run instead (PYTHON=… with torch)
+bench: $(RECORD_SO) $B/bench/pickle $B/bench/rng $B/bench/ledger $B/bench/record $B/bench/console $B/reprise $B/reprise-h5 ## measure speeds as ratios to what one would run instead (PYTHON=… with torch)
 	$(Q)bench/run.sh $B $(BENCH)
 
 .PHONY: documents

@@ -31,6 +31,13 @@ ledger() {
 	REPRISE_H5=$(realpath "$build/reprise-h5") "$build/bench/ledger" "$build/bench"
 }
 
+# The recorder: what a step costs the trainer, in C and in Python, what a sample takes on disk, and how fast journals
+# are read and sealed. RECORD_SAMPLES=100000000 seals as many.
+record() {
+	REPRISE_H5=$(realpath "$build/reprise-h5") "$build/bench/record" "$build/bench" ${RECORD_SAMPLES:-}
+	REPRISE_RECORD_LIBRARY=$(realpath "$build/libreprise-record.so") "${PYTHON:-python3}" "$top/record.py" "$build/bench"
+}
+
 # Console logs, of chatter and of nothing but rows: against a loop with a compiled expression in Python. Both must
 # find the same number of losses.
 console() {
@@ -96,7 +103,7 @@ audit() {
 	"${PYTHON:-python3}" "$top/audit.py" "$build/reprise" ${AUDIT_ROWS:-}
 }
 
-[ $# -gt 0 ] || set -- pickle rng ledger console events open bytes shards audit
+[ $# -gt 0 ] || set -- pickle rng ledger record console events open bytes shards audit
 for part; do
 	"$part"
 done

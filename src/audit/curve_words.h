@@ -10,8 +10,8 @@ const char *curve_at(struct findings *sink, const struct case_curve *c, double x
 const char *curve_steps(
 	struct findings *sink, const struct case_curve *c, double first, double last);
 
-/* A finding's steps, as far as they are known. */
-void curve_place(struct finding *f, double first, double last);
+/* A finding's steps, as far as they are known: a log that counts epochs knows none. */
+void curve_place(struct finding *f, const struct case_curve *c, double first, double last);
 
 /* What a finding about the data says of these steps, where its own begin no later than they do:
  * "the mixture (M101)"; NULL: nothing. */

@@ -38,8 +38,10 @@ const char *curve_steps(
 		x_text(sink, c, last));
 }
 
-void curve_place(struct finding *f, double first, double last)
+void curve_place(struct finding *f, const struct case_curve *c, double first, double last)
 {
+	if (c->stitch.axis == CURVE_EPOCHS)
+		return;
 	if (isfinite(first) && fabs(first) < 9e18)
 		f->place.step_first = llround(first);
 	if (isfinite(last) && fabs(last) < 9e18)
@@ -135,7 +137,7 @@ static void tell_dead(struct findings *sink, const struct case_curve *c, uint32_
 	struct finding *f = finding_add(sink, FINDING_L110,
 		"%s of attempt %u (%s) were rolled back", counted_text(sink, a->dead, "point"),
 		a->number, curve_steps(sink, c, first, last));
-	curve_place(f, first, last);
+	curve_place(f, c, first, last);
 	f->observed = quantity_count((int64_t)a->dead);
 	f->unit = "points";
 }
@@ -160,7 +162,7 @@ static size_t tell_gaps(struct findings *sink, const struct case_curve *c)
 		struct finding *f =
 			finding_add(sink, FINDING_L111, "nothing is logged between %s and %s",
 				curve_at(sink, c, a->x), curve_at(sink, c, b->x));
-		curve_place(f, a->x, b->x);
+		curve_place(f, c, a->x, b->x);
 		f->observed = quantity_real(b->x - a->x);
 		f->expected = quantity_real(fmax(before, behind));
 		f->unit = "from point to point";
@@ -180,7 +182,7 @@ static void tell_hidden(
 		"there",
 		curve_at(sink, c, s->x));
 
-	curve_place(f, s->x, s->x);
+	curve_place(f, c, s->x, s->x);
 }
 
 static void run_line(struct audit_case *a, struct findings *sink, struct coverage *cover)

@@ -39,7 +39,7 @@ static void tell_match(
 					       count_text(sink, (int64_t)k->loss.matched)),
 		c->stitch.attempts.items[k->reference].number, number(sink, k->loss.worst));
 
-	curve_place(f, k->loss.first_x, k->loss.last_x);
+	curve_place(f, c, k->loss.first_x, k->loss.last_x);
 	f->observed = quantity_count((int64_t)k->loss.matched);
 	f->unit = "steps";
 	if (k->grad_norm.pairs > 0 && k->grad_norm.matched > 0)
@@ -98,7 +98,7 @@ static void tell_difference(
 		c->stitch.attempts.items[k->reference].number, number(sink, s->expected),
 		rounded_text(sink, s->tolerance, 2));
 
-	curve_place(f, s->x, s->x);
+	curve_place(f, c, s->x, s->x);
 	f->observed = quantity_real(s->observed);
 	f->expected = quantity_real(s->expected);
 	f->cause = curve_data_cause(sink, r->check.from + 1, s->x + c->spikes.interval);
@@ -153,7 +153,7 @@ static void tell_repeat(
 			"%s: the changes of the loss over %s repeat %s (r = %s over %s)", who, what,
 			source, rounded_text(sink, p->correlation, 4),
 			counted_text(sink, p->points, "point"));
-	curve_place(f, p->first_x, p->last_x);
+	curve_place(f, c, p->first_x, p->last_x);
 	f->observed = quantity_real(p->lag);
 	f->expected = quantity_real(0);
 	f->unit = "steps of lag";
@@ -238,7 +238,7 @@ static void tell_low(
 		if (fabs(length - r->check.from) <= 2 * c->spikes.interval)
 			f->cause = "as long as the run was before the resume: from the start again";
 	}
-	curve_place(f, first, l->last_x);
+	curve_place(f, c, first, l->last_x);
 	f->meaning = findings_text(sink,
 		"the step up at %s is the end of it and no divergence (%s standard errors down at the "
 		"resume, %s up)",
@@ -255,7 +255,7 @@ static void tell_high(
 		resume_name(sink, c, r), rounded_text(sink, l->depth, 3),
 		curve_steps(sink, c, r->check.from + 1, l->last_x));
 
-	curve_place(f, r->check.from + 1, l->last_x);
+	curve_place(f, c, r->check.from + 1, l->last_x);
 	f->observed = quantity_real(l->depth);
 	f->unit = "above the trend";
 	f->meaning = findings_text(sink, "%s standard errors up at the resume, %s down again%s",

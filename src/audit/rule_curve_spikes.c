@@ -205,7 +205,7 @@ static void tell_spike(struct findings *sink, const struct case_curve *c, const 
 		k->dead ? ", in a branch that was rolled back" : "");
 	double last = !isnan(k->end_x) ? k->end_x : isnan(k->peak_x) ? k->x : k->peak_x;
 
-	curve_place(f, k->x, last);
+	curve_place(f, c, k->x, last);
 	f->observed = isnan(k->peak) ? quantity_real(k->level) : quantity_real(k->peak);
 	f->expected = quantity_real(k->baseline);
 	if (k->class == SPIKE_NOT_FINITE)
@@ -287,7 +287,7 @@ static void run_scale(struct audit_case *a, struct findings *sink, struct covera
 			"from %s on the loss scale falls from %s to %s%s", curve_at(sink, c, x),
 			rounded_text(sink, before, 6), rounded_text(sink, after, 6),
 			tip ? "" : ", in a branch that was rolled back");
-		curve_place(f, x, b->last_x);
+		curve_place(f, c, x, b->last_x);
 		f->observed = quantity_real(after);
 		f->expected = quantity_real(before);
 		if (!tip)

@@ -73,6 +73,7 @@ double console_clock(struct slice text);
  */
 struct console_head {
 	double x, epoch, total; /* NAN: not there; total: the %n behind %x */
+	double done;            /* of a progress bar: the batches */
 	size_t fields;
 };
 
@@ -159,8 +160,8 @@ void console_index_init(struct console_index *x);
 /* What was recognised in a line. */
 struct console_found {
 	const struct console_shape *shape;
-	struct console_head head; /* of CONSOLE_KERAS x is the number of the batch */
-	size_t key;               /* where it stands */
+	struct console_head head;
+	size_t key; /* where it stands */
 };
 
 /* The first row of the table that fits the line, whose keys are `hits`. False where none does. */

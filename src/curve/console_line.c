@@ -242,7 +242,7 @@ static size_t match_number(struct slice text, size_t at, char what, struct conso
 
 size_t console_match(struct slice text, size_t at, const char *pattern, struct console_head *h)
 {
-	*h = (struct console_head){NAN, NAN, NAN, SIZE_MAX};
+	*h = (struct console_head){NAN, NAN, NAN, NAN, SIZE_MAX};
 	for (const char *p = pattern; *p; p++) {
 		if (*p == ' ') {
 			while (at < text.n && is_space(text.p[at]))

@@ -139,7 +139,7 @@ static bool match_fields(const struct console_shape *s, const struct console_lin
 {
 	size_t begin = fields_begin(s, l, key);
 
-	*h = (struct console_head){NAN, NAN, NAN, begin};
+	*h = (struct console_head){NAN, NAN, NAN, NAN, begin};
 	return begin != SIZE_MAX && find_number(s, l->text, begin, s->head, &h->x) &&
 	       has_measure(s, l->text, begin);
 }
@@ -179,6 +179,8 @@ static bool match_bar(const struct console_line *l, size_t key, struct console_h
 		return false;
 	/* "Epoch 1/20" counts from 1, Lightning's "Epoch 0" from 0. */
 	h->x = h->epoch + n / total - (l->text.p[end] == '/');
+	h->done = n;
+	h->total = total;
 	h->fields = key + 6;
 	return true;
 }

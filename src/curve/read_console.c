@@ -26,7 +26,8 @@
 #define TRAINERS_MAX 4u             /* named in a file's writer */
 #define NAME_MAX_BYTES 128u         /* of a series whose name is put together here */
 #define KNOWN_SERIES 256u           /* that are found at once */
-#define KEPT_VALUES 32u             /* of a progress bar, to tell new ones from old ones */
+#define SHOWN_VALUES 32u            /* of a progress bar, to tell new ones from old ones */
+#define HELD_FIELDS 16u             /* of a progress bar */
 
 /* State ---------------------------------------------------------------------------------------- */
 
@@ -37,6 +38,27 @@ struct below {
 	double x, wall;
 	enum curve_unit unit;
 	uint64_t until; /* the last line that may belong to it */
+};
+
+/* What a progress bar shows at its place. */
+struct held_field {
+	char text[120]; /* the name, then the value */
+	uint8_t name_n, value_n;
+	bool running; /* a mean that runs over steps */
+};
+
+struct held_bar {
+	const struct console_shape *shape;
+	double x;
+	uint64_t at;
+	bool said; /* a bar that is drawn again later says nothing new */
+	size_t count;
+	struct held_field fields[HELD_FIELDS];
+};
+
+struct shown_value {
+	uint64_t name; /* hashed */
+	double value;
 };
 
 /* A series by what it was asked for with: a row of a table asks for the same ones again and again.
@@ -81,8 +103,9 @@ struct console {
 	/* Progress bars. */
 	double epoch; /* Keras: the one at hand; NAN: not known */
 	double version;
-	uint64_t kept_names[KEPT_VALUES];
-	double kept_values[KEPT_VALUES], kept_x[KEPT_VALUES];
+	double batches; /* of an epoch, as Lightning's bar says; NAN: not known */
+	struct held_bar bar;
+	struct shown_value shown[SHOWN_VALUES];
 	ARRAY(struct epoch_row) epoch_rows;
 	bool bar_follows; /* if what follows the newest of them is one */
 	bool launched;    /* since then */
@@ -480,23 +503,87 @@ static bool take_below(
 
 /* Progress bars -------------------------------------------------------------------------------- */
 
-/*
- * Whether a bar's value is new: a bar shows what it knows again and again. A mean of an epoch and
- * what is evaluated are new where they change, all else at a new place.
- */
-static bool is_new(struct console *c, struct slice name, double x, double value, bool by_value)
+/* Whether a value that is shown again and again changed: a mean of an epoch, an evaluation. */
+static bool has_changed(struct console *c, struct slice name, double value)
 {
-	uint64_t hash = 14695981039346656037u;
+	uint64_t hash = XXH3_64bits(name.p, name.n);
+	struct shown_value *v = &c->shown[hash % SHOWN_VALUES];
+	bool same = v->name == hash && v->value == value;
 
-	for (size_t i = 0; i < name.n; i++)
-		hash = (hash ^ (unsigned char)name.p[i]) * 1099511628211u;
-	size_t slot = hash % KEPT_VALUES;
-	bool same = c->kept_names[slot] == hash &&
-		    (by_value ? c->kept_values[slot] == value : c->kept_x[slot] == x);
-	c->kept_names[slot] = hash;
-	c->kept_values[slot] = value;
-	c->kept_x[slot] = x;
+	*v = (struct shown_value){hash, value};
 	return !same;
+}
+
+/*
+ * Say what the bar showed last at its place: it is drawn again and again, at a new place with the
+ * old values first.
+ */
+static int flush_bar(struct console *c, struct error *e)
+{
+	struct held_bar *b = &c->bar;
+	uint64_t at = c->r->at;
+	double wall = c->r->wall;
+	int status = RP_OK;
+
+	if (b->count == 0)
+		return RP_OK;
+	c->r->at = b->at;
+	c->r->wall = NAN;
+	for (size_t i = 0; i < b->count && status == RP_OK; i++) {
+		const struct held_field *h = &b->fields[i];
+		struct place place = {
+			.shape = b->shape, .x = b->x, .unit = b->shape->unit, .rank = -1};
+		struct console_field f = {
+			.name = {h->text, h->name_n}, .value = {h->text + h->name_n, h->value_n}};
+		double value;
+		float resolution;
+		if (!h->running)
+			status = add_field(c, &place, &f, e);
+		else if (curve_number(f.value, false, &value, &resolution))
+			status = add_number(c, &place, f.name, CURVE_LOSS, CURVE_OF_UNKNOWN, value,
+				resolution, e);
+	}
+	b->count = 0;
+	b->said = true;
+	c->r->at = at;
+	c->r->wall = wall;
+	return status;
+}
+
+/* Keep a field of a bar until the bar moves on. */
+static void hold_field(struct console *c, const struct console_field *f, bool running)
+{
+	struct held_bar *b = &c->bar;
+	struct held_field *h = b->fields;
+	size_t i = 0;
+
+	if (b->said || f->name.n + f->value.n > sizeof h->text)
+		return;
+	while (i < b->count &&
+		!slice_eq((struct slice){b->fields[i].text, b->fields[i].name_n}, f->name))
+		i++;
+	if (i == HELD_FIELDS)
+		return;
+	b->count += i == b->count;
+	h = &b->fields[i];
+	memcpy(h->text, f->name.p, f->name.n);
+	memcpy(h->text + f->name.n, f->value.p, f->value.n);
+	h->name_n = (uint8_t)f->name.n;
+	h->value_n = (uint8_t)f->value.n;
+	h->running = running;
+}
+
+static int move_bar(struct console *c, const struct console_shape *s, double x, struct error *e)
+{
+	if (c->bar.x != x || c->bar.shape != s) {
+		if (flush_bar(c, e) < 0)
+			return e->status;
+		c->bar.said = false;
+	}
+	c->bar.shape = s;
+	c->bar.x = x;
+	c->bar.at = c->r->at;
+	return RP_OK;
 }
 
 static int take_version(struct console *c, double version, struct error *e)
@@ -514,21 +601,17 @@ static int take_bar_field(struct console *c, struct place *at, const struct cons
 	double value;
 	float resolution;
 
-	if (!curve_number(f->value, false, &value, &resolution))
+	if (!curve_number(f->value, false, &value, &resolution) || slice_is(f->name, "v_num"))
 		return RP_OK;
-	if (slice_is(f->name, "v_num"))
-		return take_version(c, value, e);
-	if (running && slice_is(f->name, "loss")) {
+	running = running && slice_is(f->name, "loss");
+	if (running)
 		c->note = "loss is a running mean of the last 20 batches";
-		return is_new(c, f->name, at->x, value, false)
-			       ? add_number(c, at, f->name, CURVE_LOSS, CURVE_OF_UNKNOWN, value,
-					 resolution, e)
-			       : RP_OK;
-	}
 	struct curve_meaning says = curve_meaning_of(f->name);
-	bool by_value =
-		says.role == CURVE_VALID_LOSS || (says.says_mean && says.mean == CURVE_OF_EPOCH);
-	return is_new(c, f->name, at->x, value, by_value) ? add_field(c, at, f, e) : RP_OK;
+	if (says.role != CURVE_VALID_LOSS && !(says.says_mean && says.mean == CURVE_OF_EPOCH))
+		hold_field(c, f, running);
+	else if (has_changed(c, f->name, value))
+		return add_field(c, at, f, e);
+	return RP_OK;
 }
 
 static int take_bar(struct console *c, struct place *at, const struct console_line *l,
@@ -538,7 +621,19 @@ static int take_bar(struct console *c, struct place *at, const struct console_li
 	struct slice fields = {l->text.p + from, l->text.n - from};
 	size_t v_num = slice_find(fields, SLICE("v_num="));
 	struct console_field f;
+	double version;
 
+	if (v_num != SIZE_MAX && console_whole(fields, v_num, &version) && version != c->version) {
+		if (flush_bar(c, e) < 0 || take_version(c, version, e) < 0)
+			return e->status;
+		c->bar.said = false;
+	}
+	if (move_bar(c, m->shape, at->x, e) < 0)
+		return e->status;
+	if (v_num != SIZE_MAX)
+		c->batches = m->head.total;
+	/* A bar of Lightning's that begins shows what the one before ended with. */
+	c->bar.said = c->bar.said || (v_num != SIZE_MAX && m->head.done == 0);
 	while (console_shape_field(m->shape, l->text, &from, &f)) {
 		bool before = v_num != SIZE_MAX && f.name.p < fields.p + v_num;
 		if (take_bar_field(c, at, &f, before, e) < 0)
@@ -557,10 +652,33 @@ static int take_keras(struct console *c, struct place *at, const struct console_
 	if (isnan(c->epoch))
 		return RP_OK;
 	at->x = c->epoch - 1 + m->head.x / m->head.total;
+	if (move_bar(c, m->shape, at->x, e) < 0)
+		return e->status;
 	while (console_shape_field(m->shape, l->text, &from, &f))
-		if (is_new(c, f.name, at->x, 0, false) && add_field(c, at, &f, e) < 0)
-			return e->status;
+		hold_field(c, &f, false);
 	return RP_OK;
+}
+
+/*
+ * Lightning's bars say epochs, its checkpoints' names steps and an epoch: epoch=1-step=12.ckpt. A
+ * mark is put at the epochs of its step where that lies in the epoch that the name says, since
+ * then a step is a batch.
+ */
+static void put_marks_at_epochs(struct console *c, size_t first)
+{
+	for (size_t i = first; i < c->r->log->marks.count && !isnan(c->batches); i++) {
+		struct curve_mark *k = &c->r->log->marks.items[i];
+		size_t at = slice_find(slice_of(k->text), SLICE("epoch="));
+		double epoch;
+		if ((k->kind != CURVE_LOADED && k->kind != CURVE_SAVED) || at == SIZE_MAX ||
+			!console_whole(slice_of(k->text), at, &epoch))
+			continue;
+		double x = k->x / c->batches;
+		if (!(x >= epoch && x <= epoch + 1))
+			continue;
+		k->x = x;
+		k->unit = CURVE_EPOCHS;
+	}
 }
 
 /* "Epoch 3/10", alone on its line, which other programs print as well. */
@@ -584,6 +702,9 @@ static int take_match(struct console *c, const struct console_line *l,
 
 	size_t fields = s->style == CONSOLE_DICT ? m->head.fields : m->key;
 	c->r->wall = console_clock((struct slice){l->text.p, fields});
+	/* What a bar showed last stands before what is on other lines. */
+	if (s->how != CONSOLE_BAR && s->how != CONSOLE_KERAS && flush_bar(c, e) < 0)
+		return e->status;
 	if (s->how == CONSOLE_TURN)
 		return take_turn(c, m->head.x, e);
 	bool lightning = s->how == CONSOLE_BAR && slice_find(l->text, SLICE("v_num=")) != SIZE_MAX;
@@ -613,6 +734,9 @@ static int take_marks(struct console *c, const struct console_line *l,
 {
 	size_t marks = c->r->log->marks.count;
 
+	for (size_t i = 0; i < n; i++)
+		if (hits[i].key < console_mark_count && flush_bar(c, e) < 0)
+			return e->status;
 	for (size_t i = 0; i < n; i++)
 		if (hits[i].key < console_mark_count &&
 			console_mark(&c->marks, hits[i].key, l, hits[i].at, e) < 0)
@@ -866,7 +990,7 @@ static int read_console(struct curve_reading *r, struct error *e)
 		return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for reading a console log");
 	}
 	c->r = r;
-	c->before = c->epoch = c->version = NAN;
+	c->before = c->epoch = c->version = c->batches = NAN;
 	c->marks = (struct console_marks){
 		.r = r, .last_x = NAN, .mark_x = NAN, .mark_kind = -1, .overflow_of = -1};
 	c->anything = probe(r->name, r->head, r->head_n) < 2;
@@ -874,11 +998,15 @@ static int read_console(struct curve_reading *r, struct error *e)
 	for (size_t i = 0; i < KNOWN_SERIES; i++)
 		c->known[i].series = CURVE_NONE;
 	compile_patterns(c);
+	size_t first = r->log->marks.count;
 	lines_init(&c->lines, r->source, r->log->limits->line_bytes);
 	c->lines.piece = PIECE;
 	int status = read_lines(c, e);
+	if (status == RP_OK)
+		status = flush_bar(c, e);
 	if (status == RP_OK) {
 		put_at_steps(c);
+		put_marks_at_epochs(c, first);
 		say_writer(c);
 	}
 	array_release(&c->epoch_rows);

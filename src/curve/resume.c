@@ -84,7 +84,9 @@ static void find_pairs(const struct stitch_track *t, uint32_t reference, uint32_
 			k++;
 			continue;
 		}
-		if (a->covers == b->covers || (isnan(a->covers) && isnan(b->covers))) {
+		if (!isfinite(a->value) || !isfinite(b->value)) {
+			/* What is no number is told by itself, and would make all means NaN. */
+		} else if (a->covers == b->covers || (isnan(a->covers) && isnan(b->covers))) {
 			if (p->n == 0)
 				p->first = a->x - (double)a->covers == from;
 			p->list[p->n++] =
@@ -306,14 +308,29 @@ static bool drifts(const struct pairs *p, double from)
 	return fabs(mean) > DRIFT_ERRORS * deviation / sqrt(n);
 }
 
+/* Of those pairs where both are numbers; 0 of none. */
+static double mean_difference(const struct pairs *p)
+{
+	double sum = 0;
+	size_t n = 0;
+
+	for (size_t i = 0; i < p->n; i++) {
+		double d = p->list[i].b - p->list[i].a;
+		if (!isfinite(d))
+			continue;
+		sum += d;
+		n++;
+	}
+	return n ? sum / (double)n : 0;
+}
+
 static void judge(struct resume_check *c, const struct pairs *loss)
 {
 	struct resume_series *l = &c->loss;
 	double last_chance = chance_of(loss, l->matched, c->from, c->noise);
 
 	c->correlation = correlation(loss, 0);
-	for (size_t i = 0; i < loss->n; i++)
-		c->offset += (loss->list[i].b - loss->list[i].a) / (double)loss->n;
+	c->offset = mean_difference(loss);
 	if (c->lr.pairs > 0 && c->lr.matched < c->lr.pairs) {
 		c->outcome = RESUME_DIFFERS;
 		return;

@@ -25,7 +25,7 @@ import journal
 HERE = pathlib.Path(__file__).parent
 TOOL = os.environ["REPRISE"]
 SEED = os.environ.get("LAB_SEED", "1")
-STEPS, SAVE_EVERY, TIMEOUT = 34, 5, 180
+STEPS, SAVE_EVERY, TIMEOUT = 34, 5, 300
 LEFT_BEHIND = {"I108"}  # a newer checkpoint that the kill cut, rightly passed by
 HOW = ("--settle", "0", "--env", sys.prefix)
 
