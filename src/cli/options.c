@@ -536,6 +536,11 @@ static bool complain_unknown_option(struct strbuf *b, const char *element)
 		return false;
 	memcpy(word, element + 2, n);
 	word[n] = '\0';
+	/* What other tools have. */
+	if (strcmp(word, "json") == 0) {
+		suggest(b, "--", "format json");
+		return false;
+	}
 	for (size_t i = 0; i < ROW_COUNT; i++) {
 		names[i] = option_rows[i].name;
 		/* Abbreviations are refused, since they change their meaning when options are

@@ -270,10 +270,12 @@ static int look_at(struct opening *o, struct log_file *f, struct error *e)
 	int status = read_head(o, &source, &n, e);
 	f->device = source.device;
 	f->inode = source.inode;
+	f->reader = status < 0 ? NULL : recognise(base_name(f->path), o->head, n, &f->sure);
+	if (f->reader && !f->sure && !f->named && f->reader->search)
+		f->sure = f->reader->search(base_name(f->path), &source);
 	source_close(&source);
 	if (status < 0)
 		return status;
-	f->reader = recognise(base_name(f->path), o->head, n, &f->sure);
 	if (!f->sure && !f->named)
 		f->reader = NULL;
 	if (f->reader) {

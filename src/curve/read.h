@@ -37,6 +37,9 @@ struct curve_reader {
 	/* When the file was begun, in seconds or any other number that grows from file to file; NAN
 	 * where it does not say. May be NULL. */
 	double (*begun)(const char *name, const char *head, size_t n);
+	/* Whether a file in a folder that could be one, by its beginning, is one by what follows.
+	 * May be NULL. */
+	bool (*search)(const char *name, const struct source *source);
 };
 
 /* What the name of a series says, by names.def and the rules of naming.c. */

@@ -17,7 +17,8 @@
 #include "base/text.h"
 #include "curve/console.h"
 
-#define PIECE ((size_t)1 << 20)     /* bytes of a line from which on it is read in pieces */
+#define PIECE ((size_t)1 << 20)         /* bytes of a line from which on it is read in pieces */
+#define SEARCH_MAX ((uint64_t)64 << 20) /* bytes in which a first known line is looked for */
 #define PLAIN_MAX ((size_t)1 << 16) /* bytes of a line with escape sequences that are looked at */
 #define BELOW_MAX 16u               /* points that wait for their lines, of different ranks */
 #define BELOW_LINES 4096u           /* lines after which one waits no longer */
@@ -100,6 +101,9 @@ struct console {
 	size_t loss_name_n;
 	double before;
 	uint64_t marks_seen;
+	/* Of a line without an end: where it ends, since what touches that may be cut off. */
+	const char *cut;
+	bool torn;
 	/* Progress bars. */
 	double epoch; /* Keras: the one at hand; NAN: not known */
 	double version;
@@ -155,6 +159,16 @@ struct place {
 	struct slice held_out; /* what the line calls its data: "validation", "validation-1" */
 	enum curve_role role;  /* of what was added last */
 };
+
+/* Whether a value may go on behind the end of the file. */
+static bool is_cut(const struct console *c, struct slice value)
+{
+	bool cut = c->cut && value.p + value.n >= c->cut;
+
+	if (cut)
+		c->r->log->files.items[c->r->file].torn = true;
+	return cut;
+}
 
 static void meet_trainer(struct console *c, const char *trainer)
 {
@@ -259,7 +273,8 @@ static int add_field(
 	float resolution;
 
 	at->role = CURVE_OTHER;
-	if (!curve_number(f->value, s->flags & CONSOLE_SHORT, &value, &resolution))
+	if (is_cut(c, f->value) ||
+		!curve_number(f->value, s->flags & CONSOLE_SHORT, &value, &resolution))
 		return RP_OK;
 	/* Ranks of a pipeline that do not know the loss print -1. */
 	if (s->flags & CONSOLE_EACH_RANK && value == -1 && role != CURVE_OTHER)
@@ -523,12 +538,15 @@ static int flush_bar(struct console *c, struct error *e)
 	struct held_bar *b = &c->bar;
 	uint64_t at = c->r->at;
 	double wall = c->r->wall;
+	const char *cut = c->cut;
 	int status = RP_OK;
 
 	if (b->count == 0)
 		return RP_OK;
 	c->r->at = b->at;
 	c->r->wall = NAN;
+	/* What was kept was whole. */
+	c->cut = NULL;
 	for (size_t i = 0; i < b->count && status == RP_OK; i++) {
 		const struct held_field *h = &b->fields[i];
 		struct place place = {
@@ -547,6 +565,7 @@ static int flush_bar(struct console *c, struct error *e)
 	b->said = true;
 	c->r->at = at;
 	c->r->wall = wall;
+	c->cut = cut;
 	return status;
 }
 
@@ -557,7 +576,7 @@ static void hold_field(struct console *c, const struct console_field *f, bool ru
 	struct held_field *h = b->fields;
 	size_t i = 0;
 
-	if (b->said || f->name.n + f->value.n > sizeof h->text)
+	if (b->said || is_cut(c, f->value) || f->name.n + f->value.n > sizeof h->text)
 		return;
 	while (i < b->count &&
 		!slice_eq((struct slice){b->fields[i].text, b->fields[i].name_n}, f->name))
@@ -723,6 +742,11 @@ static int take_match(struct console *c, const struct console_line *l,
 	}
 	if (s->flags & CONSOLE_DATA_BEFORE)
 		at.held_out = held_out_of(l, m);
+	/* Without its end a row may have any x. */
+	if (s->how == CONSOLE_X_IS_FIELD && c->cut && l->text.p[l->text.n - 1] != '}') {
+		c->r->log->files.items[c->r->file].torn = true;
+		return RP_OK;
+	}
 	size_t first = c->r->log->points.count;
 	if (take_fields(c, &at, l->text, m->head.fields, e) < 0)
 		return e->status;
@@ -862,9 +886,10 @@ static int take_patterns(struct console *c, const struct console_line *l, struct
 	text[n] = '\0';
 	for (size_t i = 0; i < c->pattern_count; i++) {
 		struct pattern *p = &c->patterns[i];
+		const regmatch_t *group = &m[p->with_x ? 2 : 1];
 		if (regexec(&p->compiled, text, 3, m, 0) != 0 ||
-			!curve_number(
-				group_of(text, &m[p->with_x ? 2 : 1]), true, &value, &resolution) ||
+			(c->cut && group->rm_eo == (regoff_t)l->text.n) ||
+			!curve_number(group_of(text, group), true, &value, &resolution) ||
 			!x_of_pattern(p, l->text, group_of(text, &m[1]), &unit, &x))
 			continue;
 		c->r->wall = console_clock(l->text);
@@ -896,6 +921,7 @@ static int take_part(
 		l.text.p = c->plain;
 		n = SIZE_MAX;
 	}
+	c->cut = c->torn ? l.text.p + l.text.n : NULL;
 	if (c->bar_follows) {
 		struct epoch_row *row = &c->epoch_rows.items[c->epoch_rows.count - 1];
 		double step, total;
@@ -912,7 +938,7 @@ static int take_part(
 		n = console_keys_find(&c->index.keys, l.text, hits);
 	c->r->wall = NAN;
 	c->marks.line = l.text;
-	if (n > 0 && take_marks(c, &l, hits, n, e) < 0)
+	if (n > 0 && !c->cut && take_marks(c, &l, hits, n, e) < 0)
 		return e->status;
 	if (n > 0 && console_recognise(&c->index, &l, hits, n, &m))
 		return take_match(c, &l, &m, e);
@@ -920,8 +946,8 @@ static int take_part(
 									   : RP_OK;
 }
 
-/* Chatter leaves here, after one pass over its bytes. */
-static int take_line(struct console *c, struct slice line, struct error *e)
+/* Chatter leaves here, after one pass over its bytes. `torn`: the line has no end. */
+static int take_line(struct console *c, struct slice line, bool torn, struct error *e)
 {
 	struct console_hit hits[CONSOLE_HITS_MAX];
 	size_t n = console_keys_find(&c->index.keys, line, hits);
@@ -931,11 +957,13 @@ static int take_line(struct console *c, struct slice line, struct error *e)
 		return RP_OK;
 	while (line.n > 0 && line.p[line.n - 1] == '\r')
 		line.n--;
+	c->torn = torn;
 	if (!memchr(line.p, '\r', line.n))
 		return take_part(c, line, hits, n, e);
 	while (line.n > 0) {
 		const char *end = memchr(line.p, '\r', line.n);
 		struct slice part = {line.p, end ? (size_t)(end - line.p) : line.n};
+		c->torn = torn && !end;
 		if (part.n > 0 && take_part(c, part, hits, SIZE_MAX, e) < 0)
 			return e->status;
 		size_t used = end ? part.n + 1 : part.n;
@@ -972,7 +1000,7 @@ static int read_lines(struct console *c, struct error *e)
 			curve_lost(r, "a line that is longer than %llu bytes (limit line-bytes)",
 				(unsigned long long)r->log->limits->line_bytes);
 		else
-			status = take_line(c, c->lines.text, e);
+			status = take_line(c, c->lines.text, state == LINE_LAST, e);
 	}
 	if (status == RP_OK && state == LINE_FAILED)
 		curve_lost(r, "the rest was not read: %s", why.text);
@@ -1088,5 +1116,43 @@ static int probe(const char *name, const char *head, size_t n)
 	return known ? 2 : 1;
 }
 
+/* What batch systems and people call the files in which they keep what a job printed. */
+static bool is_output(const char *name)
+{
+	static const char *const ends[] = {".out", ".log", ".err", ".txt", "stdout", "stderr"};
+
+	for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+		if (slice_ends(slice_of(name), slice_of(ends[i])))
+			return true;
+	return false;
+}
+
+/*
+ * A job prints much before its first step: its script, its environment, its own source. Two passes
+ * over SEARCH_MAX bytes at the most.
+ */
+static bool search(const char *name, const struct source *source)
+{
+	struct lines lines;
+	struct error ignored = ERROR_INIT;
+	bool known = false;
+
+	if (!is_output(name))
+		return false;
+	struct console_index *x = malloc(sizeof *x);
+	char *plain = malloc(PLAIN_MAX);
+	if (x && plain) {
+		console_index_init(x);
+		lines_init(&lines, source, PLAIN_MAX);
+		while (!known && lines_next(&lines, &ignored) < LINE_NONE &&
+			lines.offset < SEARCH_MAX)
+			known = is_known(x, lines.text, plain);
+		lines_release(&lines);
+	}
+	free(x);
+	free(plain);
+	return known;
+}
+
 const struct curve_reader curve_reader_console = {
-	.name = "console", .probe = probe, .read = read_console};
+	.name = "console", .probe = probe, .read = read_console, .search = search};

@@ -243,11 +243,16 @@ static int take_header(struct table *t, size_t count, struct error *e)
 /* Whether the row's cells are names again, one of which says where rows stand. */
 static bool is_header(const struct table *t, size_t count)
 {
-	struct header h = {0};
+	double value;
+	float resolution;
+	bool x = false;
 
-	for (size_t i = 0; i < count && !h.number; i++)
-		look_at_name(&h, t->cells[i]);
-	return h.x && !h.number;
+	for (size_t i = 0; i < count; i++) {
+		if (curve_number(t->cells[i], false, &value, &resolution))
+			return false;
+		x |= rows_x_of(t->cells[i]) > 0;
+	}
+	return x;
 }
 
 static int take_cells(struct table *t, size_t count, struct error *e)

@@ -627,6 +627,30 @@ START_TEST(does_not_take_documents_that_quote_logs_for_logs)
 }
 END_TEST
 
+/* Files in a folder, by lines that come late; other names and lines of nobody are not searched. */
+START_TEST(finds_logs_in_a_folder_by_lines_that_come_late)
+{
+	static const char *const names[] = {"slurm-1.out", "notes", "other.log"};
+	char root[] = "/tmp/reprise-console-XXXXXX", path[64], command[64];
+
+	ck_assert_ptr_nonnull(mkdtemp(root));
+	for (size_t i = 0; i < 3; i++) {
+		snprintf(path, sizeof path, "%s/%s", root, names[i]);
+		FILE *f = fopen(path, "w");
+		ck_assert_ptr_nonnull(f);
+		for (int k = 0; k < 5000; k++)
+			fputs("++ module load python cuda nccl\n", f);
+		fputs(i < 2 ? "iter 4: loss 3.5, time 1ms\n" : "step 3 loss 2\n", f);
+		ck_assert_int_eq(fclose(f), 0);
+	}
+	curves_path(&c, root);
+	snprintf(command, sizeof command, "rm -rf %s", root);
+	ck_assert_int_eq(system(command), 0);
+	ck_assert_uint_eq(c.log.files.count, 1);
+	ck_assert_str_eq(curves_points(&c, "loss"), "5:3.5");
+}
+END_TEST
+
 START_TEST(leaves_binary_files_and_json_lines_alone)
 {
 	const char *json = "{\"epoch\": 1, \"loss\": \"12.3\", \"num_updates\": \"100\"}\n";
@@ -640,8 +664,9 @@ START_TEST(takes_series_by_patterns_of_the_user)
 {
 	const struct curve_pattern patterns[] = {{"loss", "it ([0-9]+) .*err=([0-9.]+)"},
 		{"temperature", "T=([0-9]+)K"}, {"grad-norm", "gn ([0-9.]+)"}};
-	const char *text = "it 5 ok err=2.50\nT=300K\niter 0: loss 10.9, time 1ms\nit 6 ok err=x\n"
-			   "it 7 ok err=2.25 T=301K\nstep 9 gn 1.5\ngn 1.6\nstep 10 gn 1.7\n";
+	const char *text =
+		"it 5 ok err=2.50\nT=300K\niter 0: loss 10.9, time 1ms\nit 6 ok err=x\n"
+		"it 7 ok err=2.25 T=301K\nstep 9 gn 1.5\ngn 1.6\nstep 10 gn 1.7\nstep 11 gn 1";
 
 	c.options.patterns = patterns;
 	c.options.pattern_count = 3;
@@ -666,6 +691,43 @@ START_TEST(says_what_is_wrong_with_a_pattern)
 	curves_text(&c, "a.out", "err=1.5\niter 0: loss 10.9, time 1ms\n");
 	ck_assert(curves_lost(&c, "the pattern of the series loss"));
 	ck_assert_str_eq(curves_points(&c, "loss"), "1:10.9");
+}
+END_TEST
+
+static const struct cut_case {
+	const char *text, *series, *points;
+	bool torn;
+} cut_cases[] = {
+	{MEGATRON("  10", "lm loss: 2.5"), "lm loss", "", true},
+	{MEGATRON("  10", "lm loss: 2.5E+00 | loss sc"), "lm loss", "10:2.5", false},
+	{MEGATRON("  10", "lm loss: 2.5E+00 | loss scale: 1"), "lm loss", "10:2.5", true},
+	{"iter 0: loss 1.5, time 1ms\niter 1: loss 1.2", "loss", "1:1.5", true},
+	{"{'loss': 2.5, 'epoch': 0.25}\n{'loss': 2.4, 'epoch': 0.5", "loss", "0.25:2.5", true},
+	{"{'loss': 2.5, 'epoch': 0.25}\n{'loss': 2.4, 'epoch': 0.5}", "loss", "0.25:2.5 0.5:2.4",
+		false},
+	{"[batch=1/9]:\n\t Train loss/train/total: 2.5\n[batch=2/9]:\n\t Train loss/train/total: 2",
+		"loss/train/total", "1:2.5", true},
+	{"Epoch 0:  50%|" BAR "| 4/8 [00:00<00:01,  3.9it/s, v_num=0, train_loss=0.5]\r"
+	 "Epoch 0:  63%|" BAR "| 5/8 [00:00<00:01,  3.9it/s, v_num=0, train_loss=0.",
+		"train_loss", "0.5:0.5", true},
+};
+
+START_TEST(takes_nothing_that_the_end_of_the_file_may_have_cut_off)
+{
+	const struct cut_case *k = &cut_cases[_i];
+
+	curves_text(&c, "a.out", k->text);
+	ck_assert_str_eq(curves_points(&c, k->series), k->points);
+	ck_assert_int_eq(c.log.files.items[0].torn, k->torn);
+}
+END_TEST
+
+START_TEST(takes_no_step_of_a_mark_that_is_cut_off)
+{
+	curves_text(&c, "a.out",
+		MEGATRON("  10",
+			"lm loss: 2.5E+00 |\n") "  successfully saved checkpoint at iteration    1");
+	ck_assert_str_eq(curves_marks(&c), "");
 }
 END_TEST
 
@@ -774,9 +836,13 @@ Suite *suite_console(void)
 	tcase_add_test(t, guesses_nothing_in_files_of_known_trainers);
 	tcase_add_loop_test(t, takes_no_points_from_chatter, 0, sizeof chatter / sizeof *chatter);
 	tcase_add_test(t, does_not_take_documents_that_quote_logs_for_logs);
+	tcase_add_test(t, finds_logs_in_a_folder_by_lines_that_come_late);
 	tcase_add_test(t, leaves_binary_files_and_json_lines_alone);
 	tcase_add_test(t, takes_series_by_patterns_of_the_user);
 	tcase_add_test(t, says_what_is_wrong_with_a_pattern);
+	tcase_add_loop_test(t, takes_nothing_that_the_end_of_the_file_may_have_cut_off, 0,
+		sizeof cut_cases / sizeof *cut_cases);
+	tcase_add_test(t, takes_no_step_of_a_mark_that_is_cut_off);
 	tcase_add_test(t, reads_progress_bars_of_any_length_in_pieces);
 	tcase_add_test(t, passes_over_a_line_that_is_too_long);
 	tcase_add_test(t, finds_keys_at_every_place);
