@@ -258,8 +258,9 @@ static void tell_high(
 	curve_place(f, c, r->check.from + 1, l->last_x);
 	f->observed = quantity_real(l->depth);
 	f->unit = "above the trend";
-	f->meaning = findings_text(sink, "%s standard errors up at the resume, %s down again",
-		rounded_text(sink, l->down, 3), rounded_text(sink, l->up, 3));
+	f->meaning = findings_text(sink, "%s standard errors up at the resume, %s down again%s",
+		rounded_text(sink, l->down, 3), rounded_text(sink, l->up, 3),
+		curve_sources(sink, c, r->check.from + 1, l->last_x));
 	f->cause = curve_data_cause(sink, r->check.from + 1, l->last_x);
 }
 
