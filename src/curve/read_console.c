@@ -740,6 +740,8 @@ static int take_match(struct console *c, const struct console_line *l,
 	case CONSOLE_TURN:
 		break;
 	}
+	if (s->flags & CONSOLE_BITS)
+		c->note = "the losses are in bits, to the base 2";
 	if (s->flags & CONSOLE_DATA_BEFORE)
 		at.held_out = held_out_of(l, m);
 	/* Without its end a row may have any x. */

@@ -494,6 +494,15 @@ START_TEST(reads_what_nanogpt_really_prints)
 }
 END_TEST
 
+START_TEST(says_that_losses_are_in_bits)
+{
+	curves_text(&c, "a.out",
+		"| INFO | train_inner | epoch 001:    100 / 1000 loss=12.3, num_updates=100, lr=0.1\n");
+	ck_assert_str_eq(curves_points(&c, "loss"), "100:12.3");
+	ck_assert_ptr_nonnull(strstr(c.log.files.items[0].note, "bits"));
+}
+END_TEST
+
 START_TEST(says_how_exact_numbers_are)
 {
 	curves_text(&c, "a.out",
@@ -828,6 +837,7 @@ Suite *suite_console(void)
 	tcase_add_loop_test(t, reads_what_transformers_really_print, 0, 2);
 	tcase_add_test(t, reads_what_lightning_really_prints);
 	tcase_add_test(t, reads_what_nanogpt_really_prints);
+	tcase_add_test(t, says_that_losses_are_in_bits);
 	tcase_add_test(t, says_how_exact_numbers_are);
 	tcase_add_loop_test(t, reads_clocks, 0, sizeof clock_cases / sizeof *clock_cases);
 	tcase_add_test(t, gives_points_the_clock_of_their_line);
