@@ -803,7 +803,17 @@ static void tell_not_finite(struct report *r, const struct case_curve *c, uint32
 	}
 }
 
-static int confirm_attempt(
+static void confirm_nothing_yet(struct report *r, const struct curves_options *o)
+{
+	struct verdict_case verdict = {.unreadable = "no step is in the new log yet"};
+
+	conclude(r, &verdict, &(struct policy_subject){.log = true}, &o->common);
+	r->forecast = false;
+	if (r->exit == EXIT_STATUS_UNDECIDED)
+		r->exit = EXIT_STATUS_NOT_READY;
+}
+
+static void confirm_attempt(
 	struct report *r, struct opened *v, uint32_t attempt, const struct curves_options *o)
 {
 	const struct curve_resume *resume = curve_resume_of(&v->curve, attempt);
@@ -835,7 +845,6 @@ static int confirm_attempt(
 	r->forecast = false;
 	if (waits && r->exit == EXIT_STATUS_UNDECIDED)
 		r->exit = EXIT_STATUS_NOT_READY;
-	return RP_OK;
 }
 
 int curves_confirm(struct report *r, const char *path, const char *confirm,
@@ -848,10 +857,11 @@ int curves_confirm(struct report *r, const char *path, const char *confirm,
 		return e->status;
 	report_add_input(r, confirm, "run", "loss log");
 	uint32_t attempt = attempt_in(&v, confirm);
-	int status = attempt == CURVE_NONE ? fail(e, RP_E_NOT_FOUND, ERROR_NO_OFFSET,
-						     "%s: no step is in it yet", confirm)
-					   : confirm_attempt(r, &v, attempt, o);
+	if (attempt == CURVE_NONE)
+		confirm_nothing_yet(r, o);
+	else
+		confirm_attempt(r, &v, attempt, o);
 	close_all(&v);
 	report_finish(r);
-	return status;
+	return RP_OK;
 }
