@@ -735,9 +735,9 @@ static void conclude_stitch(
 		v.consistent = report_text(r, "one attempt, %s",
 			r->findings.of_code[FINDING_L104] ? "spikes" : "no sign of trouble");
 	else
-		v.consistent = report_text(r, "%s of %s match the interrupted attempt (%s)%s",
+		v.consistent = report_text(r, "%s of %s %s the interrupted attempt (%s)%s",
 			number(r, (double)match), count_words(r, n, "resume"),
-			count_words(r, steps, "logged step"),
+			n == 1 ? "matches" : "match", count_words(r, steps, "logged step"),
 			match == n ? "" : "; nothing speaks against the others");
 	conclude(r, &v, &(struct policy_subject){.log = true}, &o->common);
 	r->forecast = false;
