@@ -3,6 +3,7 @@
 #include "cli/options.h"
 
 #include <getopt.h>
+#include <regex.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -259,13 +260,27 @@ static bool take_resume(struct options *o, const char *value)
 	return true;
 }
 
-/* NAME=PATTERN; that the pattern makes sense is seen when it is used. */
+/* What has no group is a name, as in read_console.c. */
+static bool is_pattern(const char *text)
+{
+	regex_t compiled;
+
+	if (!strchr(text, '('))
+		return true;
+	if (regcomp(&compiled, text, REG_EXTENDED) != 0)
+		return false;
+	regfree(&compiled);
+	return true;
+}
+
+/* NAME=PATTERN */
 static bool take_series(struct options *o, const char *value)
 {
 	const char *equals = strchr(value, '=');
 
 	size_t n = equals ? (size_t)(equals - value) : 0;
-	if (n == 0 || n >= PATTERN_NAME || equals[1] == '\0' || o->pattern_count == PATTERNS_MAX)
+	if (n == 0 || n >= PATTERN_NAME || equals[1] == '\0' || o->pattern_count == PATTERNS_MAX ||
+		!is_pattern(equals + 1))
 		return false;
 	char *name = o->pattern_names[o->pattern_count];
 	memcpy(name, value, n);
