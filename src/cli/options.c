@@ -45,14 +45,14 @@
 	"  env = /opt/train\n"                                                                                  \
 	"  with = accelerate=1.10.1 torch=2.6.0\n"
 
-#define LEDGER_HELP                                                                                      \
-	"ACTION is one of:\n"                                                                            \
-	"  show    attempts, sources, what ids mean, a digest of what was seen by each checkpoint, and\n"  \
-	"          what was left out while reading\n"                                                    \
-	"  find    where a sample was consumed (--id, --key), what a step consumed (--step), how much\n" \
-	"          of a source was (--source); exits with 1 where there is nothing of it\n"              \
-	"  export  the log as text, to stdout or -o FILE\n"                                              \
-	"  import  the log as one sealed file, -o FILE\n"                                                \
+#define LEDGER_HELP                                                                                       \
+	"ACTION is one of:\n"                                                                             \
+	"  show    attempts, sources, what ids mean, a digest of what was seen by each checkpoint, and\n" \
+	"          what was left out while reading\n"                                                     \
+	"  find    where a sample was consumed (--id, --key), what a step consumed (--step), how much\n"  \
+	"          of a source was (--source); exits with 1 where there is nothing of it\n"               \
+	"  export  the log as text, to stdout or -o FILE\n"                                               \
+	"  import  the log as one sealed file, -o FILE\n"                                                 \
 	"  seal    the same, as it is called for journals of the recorder\n"
 
 const struct command commands[COMMAND_COUNT] = {
@@ -700,6 +700,13 @@ static bool check(struct parsing *p)
 		return complain(p->complaint, "this is one operand too many:", o->operands[most]);
 	if (o->operand_count < least) {
 		strbuf_printf(p->complaint, "%s wants %s", o->command->name, o->command->operands);
+		return false;
+	}
+	/* `reprise gate "$CKPT"` in a script: the first operand is nowhere empty on purpose. */
+	if (o->operand_count > 0 && least > 0 && *o->operands[0] == '\0') {
+		size_t n = strcspn(o->command->operands, " .");
+		strbuf_printf(p->complaint, "%.*s is empty: is a variable of a script not set?",
+			(int)n, o->command->operands);
 		return false;
 	}
 	return true;
