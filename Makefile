@@ -193,17 +193,17 @@ $(REPLAY): $B/tests/fuzz/replay.o $(FUZZ_OBJ) $B/libreprise.a
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $B/libreprise.a $(LIBS)
 
-$B/mutations: $B/tests/mutations/snapshot.o $B/tests/fuzz/check.o $B/libreprise.a | $B/reprise-h5
+$B/mutations: $B/tests/mutations/snapshot.o $B/tests/fuzz/check.o $B/tests/fuzz/policy.o $B/libreprise.a | $B/reprise-h5
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $B/libreprise.a $(LIBS)
 
 -include $(wildcard $B/tests/mutations/snapshot.d $B/tests/fault/*.d)
 
-# Mutated snapshots through the real helper: MUTATIONS=200000 for a long run, MUTATION_SEED for another one.
+# Mutated snapshots through the real helper, and as many mutated policies: MUTATIONS=200000 for a long run, MUTATION_SEED for another one.
 MUTATIONS ?= 600
 MUTATION_SEED ?= 1
 .PHONY: check-mutations
-check-mutations: $B/mutations ## push mutated snapshots through the HDF5 helper (MUTATIONS=600, MUTATION_SEED=1)
+check-mutations: $B/mutations ## push mutated snapshots through the HDF5 helper, and policies (MUTATIONS=600, MUTATION_SEED=1)
 	$(Q)$B/mutations $(MUTATIONS) $(MUTATION_SEED)
 
 # The same objects, with the calls that faults.syms lists led to functions that can fail.
@@ -304,13 +304,13 @@ check-cli: $B/reprise ## run the command line cases
 
 BENCHES := $(patsubst bench/%.c,$B/bench/%,$(wildcard bench/*.c))
 
-$(BENCHES): $B/bench/%: bench/%.c $B/libreprise.a
+$(BENCHES): $B/bench/%: bench/%.c $B/libreprise.a $(RECORD_OBJ)
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
-	$(Q)$(CC) $(ALL_CFLAGS) -Iinclude -Isrc $(ALL_LDFLAGS) -o $@ $< $B/libreprise.a $(LIBS)
+	$(Q)$(CC) $(ALL_CFLAGS) -Iinclude -Isrc $(ALL_LDFLAGS) -o $@ $< $(RECORD_OBJ) $B/libreprise.a $(LIBS)
 
 .PHONY: bench
-bench: $B/bench/pickle $B/bench/rng $B/bench/ledger $B/bench/console $B/reprise $B/reprise-h5 ## measure speeds as ratios to what one would run instead (PYTHON=… with torch)
+bench: $(RECORD_SO) $B/bench/pickle $B/bench/rng $B/bench/ledger $B/bench/record $B/bench/console $B/reprise $B/reprise-h5 ## measure speeds as ratios to what one would run instead (PYTHON=… with torch)
 	$(Q)bench/run.sh $B $(BENCH)
 
 .PHONY: documents

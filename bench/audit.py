@@ -106,7 +106,9 @@ def main():
                       f"{their_clock:6.2f} s by the clock: {their_clock / clock:5.1f} times")
             if rows == min(sizes):
                 numbers = path + ".numbers"
-                numpy.savetxt(numbers, ids, fmt="%d")
+                with open(numbers, "w", encoding="ascii") as out:
+                    for part in numpy.array_split(ids, len(ids) // 10**6 + 1):
+                        out.write("\n".join(map(str, part.tolist())) + "\n")
                 their_clock, their_cpu, _, _ = run("sh", "-c", f"LC_ALL=C sort '{numbers}' | uniq -d | wc -l")
                 print(f"      duplicates, sort | uniq -d    {their_cpu:7.2f} s: {their_cpu / cpu:5.1f} times")
                 os.remove(numbers)

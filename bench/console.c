@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How fast a console log is read, in MB/s of processor time on one core, and how many points of its
- * loss there are: console FILE.
+ * How fast a loss log is read, in MB/s of processor time on one core, how many points of its loss
+ * there are, and the most memory held, in MB: console FILE [ROUNDS].
  */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 
@@ -37,13 +38,15 @@ int main(int argc, char **argv)
 	struct curve_options options = {.limits = &limits};
 	double best = 1e30;
 	uint64_t losses = 0;
+	struct rusage usage;
 	struct stat st;
+	int rounds = argc > 2 ? (int)strtol(argv[2], NULL, 10) : ROUNDS;
 
-	if (argc != 2 || stat(argv[1], &st) < 0) {
-		fprintf(stderr, "usage: console FILE\n");
+	if (argc < 2 || stat(argv[1], &st) < 0) {
+		fprintf(stderr, "usage: console FILE [ROUNDS]\n");
 		return 2;
 	}
-	for (int i = 0; i < ROUNDS; i++) {
+	for (int i = 0; i < rounds; i++) {
 		const char *path = argv[1];
 		struct curve_log l;
 		struct error e = ERROR_INIT;
@@ -57,6 +60,8 @@ int main(int argc, char **argv)
 		losses = losses_of(&l);
 		curve_release(&l);
 	}
-	printf("%.1f %llu\n", (double)st.st_size / best / 1e6, (unsigned long long)losses);
+	getrusage(RUSAGE_SELF, &usage);
+	printf("%.1f %llu %.1f\n", (double)st.st_size / best / 1e6, (unsigned long long)losses,
+		(double)usage.ru_maxrss / 1e3);
 	return 0;
 }

@@ -31,6 +31,13 @@ ledger() {
 	REPRISE_H5=$(realpath "$build/reprise-h5") "$build/bench/ledger" "$build/bench"
 }
 
+# The recorder: what a step costs the trainer, in C and in Python, what a sample takes on disk, and how fast journals
+# are read and sealed. RECORD_SAMPLES=100000000 seals as many.
+record() {
+	REPRISE_H5=$(realpath "$build/reprise-h5") "$build/bench/record" "$build/bench" ${RECORD_SAMPLES:-}
+	REPRISE_RECORD_LIBRARY=$(realpath "$build/libreprise-record.so") "${PYTHON:-python3}" "$top/record.py" "$build/bench"
+}
+
 # Console logs, of chatter and of nothing but rows: against a loop with a compiled expression in Python. Both must
 # find the same number of losses.
 console() {
@@ -40,11 +47,36 @@ console() {
 		ours=$("$build/bench/console" "$data")
 		theirs=$(python3 "$top/console.py" time "$data")
 		echo "$every $ours $theirs" | awk '{
-			if ($3 != $5) { print "console: " $3 " and " $5 " losses"; exit 1 }
+			if ($3 != $6) { print "console: " $3 " and " $6 " losses"; exit 1 }
 			printf "console log     %8.1f MB/s, Python %6.1f MB/s: %5.1f times (one line in %d has a loss)\n",
-				$2, $4, $2 / $4, $1
+				$2, $5, $2 / $5, $1
 		}'
 	done
+}
+
+# TensorBoard's event files against its own loaders. PYTHON needs tensorboard.
+events() {
+	data=$build/bench/events.out.tfevents.1700000000.bench
+	[ -s "$data" ] || "${PYTHON:-python3}" "$top/events.py" make "$data" 400000
+	ours=$("$build/bench/console" "$data")
+	theirs=$("${PYTHON:-python3}" "$top/events.py" time "$data")
+	echo "$ours $theirs" | awk '{
+		if ($2 != $6) { print "events: " $2 " and " $6 " losses"; exit 1 }
+		printf "event file      %8.1f MB/s, EventAccumulator %5.2f MB/s: %6.1f times\n", $1, $4, $1 / $4
+		printf "                     EventFileLoader alone %5.2f MB/s: %6.1f times\n", $5, $1 / $5
+	}'
+}
+
+# Loss logs of 10^8 lines: time and peak memory, of which the points are 40 bytes each up to the limit.
+lines() {
+	data=$build/bench/lines.csv
+	[ -s "$data" ] || awk 'BEGIN {
+		print "step,loss,lr"
+		for (i = 1; i <= 100000000; i++) printf "%d,%.4f,0.0001\n", i, 2 + 6 / i
+	}' > "$data"
+	"$build/bench/console" "$data" 1 | awk '{
+		printf "table           %8.1f MB/s, %d lines of a loss, %.0f MB at most\n", $1, $2, $3
+	}'
 }
 
 # A torch file of 4 GB: show, ls, get and verify --quick against opening it with torch (memory-mapped,
@@ -71,7 +103,7 @@ audit() {
 	"${PYTHON:-python3}" "$top/audit.py" "$build/reprise" ${AUDIT_ROWS:-}
 }
 
-[ $# -gt 0 ] || set -- pickle rng ledger console open bytes shards audit
+[ $# -gt 0 ] || set -- pickle rng ledger record console events open bytes shards audit
 for part; do
 	"$part"
 done

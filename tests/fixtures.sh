@@ -81,7 +81,7 @@ for expect in "${expects[@]}"; do
 		ok=yes
 		read -r -a words <<<"$command"
 		settle=(--settle 0)
-		[ "${words[0]}" = audit ] && settle=()
+		[ "${words[0]}" = verify ] || settle=()
 		report=$(cd "$folder" && "$reprise" "${words[@]}" "${settle[@]}" --format json 2>/dev/null)
 		status=$?
 		printf '%s\n' "$report" >"$reports/$((passed + failed)).json"

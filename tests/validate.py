@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""validate.py SCHEMA FOLDER: hold every document in every *.json below the folder against the schema."""
+"""validate.py SCHEMA FOLDER: hold every document in every *.json below the folder against the schema. Readers must take
+keys that they do not know; here, where the tool and its schema are of one version, none may be missing in the schema."""
 import json
 import pathlib
 import sys
@@ -10,6 +11,16 @@ import jsonschema
 with open(sys.argv[1], encoding="utf-8") as file:
     schema = json.load(file)
 jsonschema.Draft7Validator.check_schema(schema)
+
+
+def close(part):
+    for inner in part.values() if isinstance(part, dict) else part if isinstance(part, list) else ():
+        close(inner)
+    if isinstance(part, dict) and "properties" in part:
+        part.setdefault("additionalProperties", False)
+
+
+close(schema)
 validator = jsonschema.Draft7Validator(schema)
 
 

@@ -323,14 +323,24 @@ static size_t predecessor(const struct contender *k, const struct candidates *c,
 	return best;
 }
 
+/* Whether a snapshot's own checkpoint is still there. */
+static bool stands_for_none(const struct contender *k, const struct candidates *c, size_t of)
+{
+	for (size_t i = 0; i < c->list.count && k[of].beside; i++)
+		if (!k[i].beside && k[i].standing == STANDING_LIVE && k[i].order == k[of].order &&
+			strcmp(c->list.items[i].folder, c->list.items[of].folder) == 0)
+			return true;
+	return false;
+}
+
 /* Only the newest pair of a line is held against each other; that the earlier ones were not is
  * said. */
-static void cover_line(struct report *r, const struct contender *k, size_t count)
+static void cover_line(struct report *r, const struct contender *k, const struct candidates *c)
 {
 	uint64_t live = 0;
 
-	for (size_t i = 0; i < count; i++)
-		live += k[i].standing == STANDING_LIVE;
+	for (size_t i = 0; i < c->list.count; i++)
+		live += k[i].standing == STANDING_LIVE && !stands_for_none(k, c, i);
 	if (live > 2)
 		cover_ran(&r->coverage, "line", "checkpoints against their predecessors", "pairs",
 			1, live - 1, "the newest pair; --step N judges another");
@@ -361,7 +371,7 @@ int choose_checkpoint(struct choice *choice, struct report *r, struct subject *s
 		if (c->root) {
 			report_rejected(r, s, k, choice->chosen, o);
 			tell(r, s, k, all.by_step, choice);
-			cover_line(r, k, all.count);
+			cover_line(r, k, c);
 		}
 		if (none)
 			give_up(r, s->listing.root, none, o);

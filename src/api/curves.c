@@ -18,6 +18,7 @@
 #define CURVE_ROWS 200000u /* of the curve in the report; the CSV has all */
 #define LOSSES_SHOWN 20u
 #define SAVES_MAX 100000u
+#define CONFIRM_POINTS 10u /* of a relaunch, with fewer of which it is too early to give up */
 
 /* Opening -------------------------------------------------------------------------------------- */
 
@@ -80,9 +81,8 @@ static int open_all(struct opened *v, struct report *r, const char *const *paths
 	int status = case_curve_open(&v->curve, &v->log, &so, NULL, e);
 	if (status == RP_OK && v->curve.stitch.tracks.count == 0)
 		status = fail(e, RP_E_NOT_FOUND, ERROR_NO_OFFSET,
-			"%s: no loss, gradient norm or learning rate was found in it; --series names what "
-			"to look for",
-			paths[0]);
+			"no loss, gradient norm or learning rate was found in it; --series names what to "
+			"look for");
 	if (status < 0) {
 		close_all(v);
 		return status;
@@ -101,14 +101,7 @@ static const char *number(struct report *r, double v)
 
 	strbuf_init(&b, 64);
 	text_add_signed_count(&b, llround(v));
-	const char *text = report_text(r, "%s", strbuf_text(&b));
-	strbuf_release(&b);
-	return text;
-}
-
-static const char *count_words(struct report *r, uint64_t n, const char *unit)
-{
-	return report_text(r, "%s %s%s", number(r, (double)n), unit, n == 1 ? "" : "s");
+	return report_take(r, &b);
 }
 
 static const char *rounded(struct report *r, double v, int digits)
@@ -117,9 +110,18 @@ static const char *rounded(struct report *r, double v, int digits)
 
 	strbuf_init(&b, 64);
 	text_add_rounded(&b, v, digits);
-	const char *text = report_text(r, "%s", strbuf_text(&b));
-	strbuf_release(&b);
-	return text;
+	return report_take(r, &b);
+}
+
+/* An x, which of epochs is a fraction. */
+static const char *at(struct report *r, const struct stitch *s, double x)
+{
+	return s->axis == CURVE_EPOCHS ? rounded(r, x, 5) : number(r, x);
+}
+
+static const char *count_words(struct report *r, uint64_t n, const char *unit)
+{
+	return report_text(r, "%s %s%s", number(r, (double)n), unit, n == 1 ? "" : "s");
 }
 
 static struct quantity real_or_none(double v)
@@ -146,8 +148,8 @@ static const char *from_words(
 		return report_text(r, "fresh%s", a->how == STITCH_COUNTED ? "" : hows[a->how]);
 	if (a->parent == CURVE_NONE)
 		return report_text(
-			r, "from %s, before the logs%s", number(r, a->from), hows[a->how]);
-	return report_text(r, "from %s of attempt %u%s", number(r, a->from),
+			r, "from %s, before the logs%s", at(r, s, a->from), hows[a->how]);
+	return report_text(r, "from %s of attempt %u%s", at(r, s, a->from),
 		s->attempts.items[a->parent].number, hows[a->how]);
 }
 
@@ -189,16 +191,14 @@ static const char *fate_words(
 	if (a->points > 0 && a->dead == a->points)
 		add_fate(&b, "dead");
 	else if (a->dead > 0)
-		add_fate(&b, report_text(r, "dead behind %s", number(r, a->alive_to)));
+		add_fate(&b, report_text(r, "dead behind %s", at(r, &c->stitch, a->alive_to)));
 	if (a->finished)
 		add_fate(&b, "finished");
 	else if (a->killed)
 		add_fate(&b, "killed");
 	if (a->points > 0 && a->dead == a->points && !resume)
 		*tone = TONE_DIM;
-	const char *text = report_text(r, "%s", strbuf_text(&b));
-	strbuf_release(&b);
-	return text;
+	return report_take(r, &b);
 }
 
 static const char *const outcome_words[] = {
@@ -211,8 +211,13 @@ static const char *const outcome_words[] = {
 	[RESUME_DIFFERS] = "differs",
 };
 
+static struct quantity text_or_none(const char *text)
+{
+	return text ? quantity_text(text) : (struct quantity){0};
+}
+
 static void add_attempt(struct report *r, struct report_table *t, const struct case_curve *c,
-	uint32_t i, const char *run)
+	uint32_t i, const char *run, const char *name)
 {
 	const struct stitch *s = &c->stitch;
 	const struct stitch_attempt *a = &s->attempts.items[i];
@@ -222,13 +227,14 @@ static void add_attempt(struct report *r, struct report_table *t, const struct c
 	bool off = isnan(a->alive_to);
 
 	const char *cells[] = {run, report_text(r, "%sattempt %u", off ? "  " : "", a->number),
-		report_text(r, "%s %s–%s", curve_unit_name(s->axis), number(r, a->first_x),
-			number(r, a->last_x)),
+		report_text(r, "%s %s–%s", curve_unit_name(s->axis), at(r, s, a->first_x),
+			at(r, s, a->last_x)),
 		NULL, count_words(r, a->points, "point"), NULL, from_words(r, s, a), NULL, NULL,
 		NULL, NULL, fate};
-	struct quantity values[12] = {{0}, quantity_count(a->number), count_or_none(a->first_x),
-		count_or_none(a->last_x), quantity_count((int64_t)a->points),
-		quantity_count((int64_t)a->dead), count_or_none(a->from),
+	struct quantity values[12] = {text_or_none(name), quantity_count(a->number),
+		count_or_none(a->first_x), count_or_none(a->last_x),
+		quantity_count((int64_t)a->points), quantity_count((int64_t)a->dead),
+		count_or_none(a->from),
 		a->parent == CURVE_NONE ? (struct quantity){0}
 					: quantity_count(s->attempts.items[a->parent].number),
 		quantity_count(!off),
@@ -260,7 +266,8 @@ static void add_series(struct report *r, struct report_table *t, const struct ca
 	}
 }
 
-static void add_events(struct report *r, struct report_table *t, const struct case_curve *c)
+static void add_events(struct report *r, struct report_table *t, const struct case_curve *c,
+	const char *run, const char *name)
 {
 	static const char *const places[] = {[SPIKE_ANYWHERE] = NULL,
 		[SPIKE_AT_RESUME] = "resume",
@@ -271,13 +278,14 @@ static void add_events(struct report *r, struct report_table *t, const struct ca
 
 	for (size_t i = 0; i < c->spikes.list.count; i++) {
 		const struct spike *k = &c->spikes.list.items[i];
-		const char *cells[] = {
+		const char *cells[] = {run,
 			report_text(r, "attempt %u", c->stitch.attempts.items[k->attempt].number),
-			number(r, k->x), spike_class_name(k->class), rounded(r, k->baseline, 4),
-			rounded(r, k->peak, 4), isnan(k->end_x) ? NULL : number(r, k->end_x),
+			at(r, &c->stitch, k->x), spike_class_name(k->class),
+			rounded(r, k->baseline, 4), rounded(r, k->peak, 4),
+			isnan(k->end_x) ? NULL : at(r, &c->stitch, k->end_x),
 			rounded(r, k->level, 4), NULL, places[k->place],
 			k->dead ? "rolled back" : NULL};
-		struct quantity values[10] = {
+		struct quantity values[11] = {text_or_none(name),
 			quantity_count(c->stitch.attempts.items[k->attempt].number),
 			count_or_none(k->x), {0}, real_or_none(k->baseline), real_or_none(k->peak),
 			count_or_none(k->end_x), real_or_none(k->level), count_or_none(k->lead)};
@@ -309,29 +317,49 @@ static void add_notes(struct report *r, struct report_table *t, const struct cas
 	}
 }
 
-void curves_add_tables(struct report *r, const struct case_curve *c, const char *run)
+void curves_add_tables(struct report *r)
 {
 	static const char *const attempts[] = {"run", "attempt", "first_step", "last_step",
 		"points", "dead_points", "from_step", "from_attempt", "on_line", "resume",
 		"matched", "fate"};
 	static const char *const series[] = {"role", "name", "unit", "mean", "points", "file"};
-	static const char *const events[] = {"attempt", "step", "class", "baseline", "peak", "back",
-		"level", "lead", "place", "branch"};
+	static const char *const events[] = {"run", "attempt", "step", "class", "baseline", "peak",
+		"back", "level", "lead", "place", "branch"};
 	static const char *const notes[] = {"file", "at", "what"};
-	struct report_table *t = report_add_table(r, "curve_attempts", "attempts", attempts, 12);
 
-	for (uint32_t i = 0; i < c->stitch.attempts.count; i++)
-		add_attempt(r, t, c, i, run);
-	t = report_add_table(r, "curve_events", "events", events, 10);
+	report_add_table(r, "curve_attempts", "attempts in the loss logs", attempts, 12);
+	struct report_table *t = report_add_table(r, "curve_events", "events", events, 11);
 	if (t)
 		t->verbose_only = true;
-	add_events(r, t, c);
 	t = report_add_table(r, "curve_series", "series", series, 6);
 	if (t)
 		t->verbose_only = true;
-	add_series(r, t, c);
-	t = report_add_table(r, "curve_notes", "of the logs", notes, 3);
-	add_notes(r, t, c);
+	report_add_table(r, "curve_notes", "of the loss logs", notes, 3);
+}
+
+static struct report_table *table_named(struct report *r, const char *name)
+{
+	for (size_t i = 0; i < r->tables.count; i++)
+		if (strcmp(r->tables.items[i].name, name) == 0)
+			return &r->tables.items[i];
+	return NULL;
+}
+
+struct curves_tables curves_find_tables(struct report *r)
+{
+	return (struct curves_tables){table_named(r, "curve_attempts"),
+		table_named(r, "curve_events"), table_named(r, "curve_series"),
+		table_named(r, "curve_notes")};
+}
+
+void curves_fill_tables(struct report *r, const struct curves_tables *t, const struct case_curve *c,
+	const char *run, const char *name)
+{
+	for (uint32_t i = 0; i < c->stitch.attempts.count; i++)
+		add_attempt(r, t->attempts, c, i, run, name);
+	add_events(r, t->events, c, run, name);
+	add_series(r, t->series, c);
+	add_notes(r, t->notes, c);
 }
 
 /* The picture ---------------------------------------------------------------------------------- */
@@ -460,10 +488,14 @@ static void add_number(struct strbuf *b, double v)
 
 static void add_head(struct strbuf *b, const struct stitch *s, bool dead)
 {
+	static const char *const names[] = {[CURVE_STEPS] = "step",
+		[CURVE_SAMPLES] = "sample",
+		[CURVE_TOKENS] = "token",
+		[CURVE_EPOCHS] = "epoch",
+		[CURVE_CALLS] = "call"};
 	struct strbuf name;
 
-	strbuf_printf(b, "%.*s,attempt", (int)strlen(curve_unit_name(s->axis)) - 1,
-		curve_unit_name(s->axis));
+	strbuf_printf(b, "%s,attempt", names[s->axis]);
 	strbuf_add_text(b, dead ? ",state" : "");
 	strbuf_init(&name, 1000);
 	for (size_t i = 0; i < s->tracks.count; i++) {
@@ -529,7 +561,7 @@ static int write_rows(const struct stitch *s, const struct curves_options *o, lo
 	return status;
 }
 
-static void cover_logs(struct report *r, const struct curve_log *l)
+void curves_cover(struct report *r, const struct curve_log *l)
 {
 	uint64_t lines = 0;
 	const char *reason = NULL;
@@ -554,7 +586,7 @@ int curves_export(struct report *r, const char *const *paths, size_t n,
 
 	if (open_all(&v, r, paths, n, o, e) < 0)
 		return e->status;
-	cover_logs(r, &v.log);
+	curves_cover(r, &v.log);
 	int status = write_rows(&v.curve.stitch, o, write, context, e);
 	close_all(&v);
 	report_finish(r);
@@ -598,6 +630,7 @@ static void add_curve(struct report *r, const struct stitch *s)
 		report_add_row_values(r, t, TONE_PLAIN, cells, values);
 	}
 out:
+	r->findings.lost += b.no_memory;
 	strbuf_release(&b);
 	free(columns);
 	free(cells);
@@ -679,15 +712,19 @@ static void summarize(struct report *r, const struct case_curve *c)
 		count_words(r, t->line.count, "point"),
 		t->dead ? report_text(r, " · %s dead", number(r, (double)t->dead)) : "",
 		last ? report_text(r, " · %s %s at %s", curve_role_name(t->role),
-			       rounded(r, last->value, 5), number(r, last->x))
+			       rounded(r, last->value, 5), at(r, s, last->x))
 		     : "");
 }
 
 static void conclude_stitch(
 	struct report *r, const struct case_curve *c, const struct curves_options *o)
 {
-	struct verdict_case v = {0};
+	/* Warnings are what a curve can say: nothing in it is proof, and all of it is why one
+	 * looks. */
+	struct verdict_case v = {.failing = SEVERITY_WARNING};
 	size_t match = 0, steps = 0, n = c->resumes.count;
+
+	r->failing = SEVERITY_WARNING;
 
 	for (size_t i = 0; i < n; i++) {
 		const struct resume_check *k = &c->resumes.items[i].check;
@@ -715,11 +752,13 @@ int curves_stitch(struct report *r, const char *const *paths, size_t n,
 		return e->status;
 	struct audit_case c = {.curve = &v.curve, .limits = &o->common.limits};
 	audit_run(&c, &r->findings, &r->coverage);
-	cover_logs(r, &v.log);
+	curves_cover(r, &v.log);
 	summarize(r, &v.curve);
 	if (o->plot)
 		r->picture = curves_picture(r, &v.curve, o->width, o->ascii);
-	curves_add_tables(r, &v.curve, NULL);
+	curves_add_tables(r);
+	struct curves_tables t = curves_find_tables(r);
+	curves_fill_tables(r, &t, &v.curve, NULL, NULL);
 	if (o->olmo)
 		add_olmo(r, &v.curve.stitch);
 	add_curve(r, &v.curve.stitch);
@@ -727,4 +766,92 @@ int curves_stitch(struct report *r, const char *const *paths, size_t n,
 	close_all(&v);
 	report_finish(r);
 	return RP_OK;
+}
+
+/* Confirming a relaunch -------------------------------------------------------------------------
+ */
+
+static bool same_path(const char *a, const char *b)
+{
+	struct stat sa, sb;
+
+	return stat(a, &sa) == 0 && stat(b, &sb) == 0 && sa.st_dev == sb.st_dev &&
+	       sa.st_ino == sb.st_ino;
+}
+
+/* The newest attempt that stands in the file, or CURVE_NONE. */
+static uint32_t attempt_in(const struct opened *v, const char *path)
+{
+	for (uint32_t i = (uint32_t)v->curve.stitch.attempts.count; i-- > 0;) {
+		uint32_t file = v->curve.stitch.attempts.items[i].file;
+		if (same_path(v->log.files.items[file].path, path))
+			return i;
+	}
+	return CURVE_NONE;
+}
+
+/* NaN in the new attempt. */
+static void tell_not_finite(struct report *r, const struct case_curve *c, uint32_t attempt)
+{
+	for (size_t i = 0; i < c->spikes.list.count; i++) {
+		const struct spike *k = &c->spikes.list.items[i];
+		if (k->class != SPIKE_NOT_FINITE || k->attempt != attempt)
+			continue;
+		struct finding *f = finding_add(&r->findings, FINDING_L107,
+			"the loss is not a number from step %s on", at(r, &c->stitch, k->x));
+		f->place.step_first = llround(k->x);
+	}
+}
+
+static int confirm_attempt(
+	struct report *r, struct opened *v, uint32_t attempt, const struct curves_options *o)
+{
+	const struct curve_resume *resume = curve_resume_of(&v->curve, attempt);
+	struct verdict_case verdict = {0};
+	struct strbuf b;
+
+	/* The rule sees this resume alone. */
+	struct case_curve one = v->curve;
+	one.resumes.items =
+		resume ? &v->curve.resumes.items[resume - v->curve.resumes.items] : NULL;
+	one.resumes.count = resume != NULL;
+	struct audit_case c = {.curve = &one, .limits = &o->common.limits};
+	rule_curve_resume.run(&c, &r->findings, &r->coverage);
+	tell_not_finite(r, &v->curve, attempt);
+	strbuf_init(&b, 1000);
+	if (resume)
+		curve_resume_words(&v->curve, resume, &b);
+	else
+		strbuf_add_text(&b, "the new log goes on from no earlier attempt");
+	bool matches = resume && resume->check.outcome == RESUME_MATCHES;
+	verdict.consistent = report_text(r, "attempt %u: %s",
+		v->curve.stitch.attempts.items[attempt].number, strbuf_text(&b));
+	verdict.unreadable = matches ? NULL : verdict.consistent;
+	bool early = !resume || resume->check.outcome < RESUME_MATCHES;
+	bool waits = early && v->curve.stitch.attempts.items[attempt].points < CONFIRM_POINTS;
+	r->findings.lost += b.no_memory;
+	strbuf_release(&b);
+	conclude(r, &verdict, &(struct policy_subject){.log = true}, &o->common);
+	r->forecast = false;
+	if (waits && r->exit == EXIT_STATUS_UNDECIDED)
+		r->exit = EXIT_STATUS_NOT_READY;
+	return RP_OK;
+}
+
+int curves_confirm(struct report *r, const char *path, const char *confirm,
+	const struct curves_options *o, struct error *e)
+{
+	const char *const paths[] = {path, confirm};
+	struct opened v;
+
+	if (open_all(&v, r, paths, 2, o, e) < 0)
+		return e->status;
+	report_add_input(r, confirm, "run", "loss log");
+	uint32_t attempt = attempt_in(&v, confirm);
+	int status = attempt == CURVE_NONE ? fail(e, RP_E_NOT_FOUND, ERROR_NO_OFFSET,
+						     "%s: no step is in it yet", confirm)
+					   : confirm_attempt(r, &v, attempt, o);
+	close_all(&v);
+	report_finish(r);
+	return status;
 }

@@ -32,9 +32,27 @@ int curves_stitch(struct report *r, const char *const *paths, size_t n,
 int curves_export(struct report *r, const char *const *paths, size_t n,
 	const struct curves_options *o, log_write_fn *write, void *context, struct error *e);
 
-/* The parts of the report that audit shares: attempts and what each resume came to, and series.
- * `run` is what the rows begin with, or NULL. */
-void curves_add_tables(struct report *r, const struct case_curve *c, const char *run);
+/* The tables of curves. All tables of a report must have been added before they are looked up. */
+struct curves_tables {
+	struct report_table *attempts, *events, *series, *notes;
+};
+void curves_add_tables(struct report *r);
+struct curves_tables curves_find_tables(struct report *r);
+
+/* Fill them: attempts and what each resume came to, events, series, what is odd. `run` is what the
+ * rows begin with, or NULL; `name` what JSON has in its place, or NULL. */
+void curves_fill_tables(struct report *r, const struct curves_tables *t, const struct case_curve *c,
+	const char *run, const char *name);
+
+/* Put into the coverage what could be read of the logs. */
+void curves_cover(struct report *r, const struct curve_log *l);
+
+/*
+ * Judge a relaunch by the first steps in its log `confirm`, against the earlier logs at `path`. The
+ * report's exit status is that of "not ready" while the new log has no step that can be compared.
+ */
+int curves_confirm(struct report *r, const char *path, const char *confirm,
+	const struct curves_options *o, struct error *e);
 
 /* Draw the first track. NULL where there is nothing to draw. */
 const char *curves_picture(

@@ -246,6 +246,8 @@ int init_path(struct init_draft *draft, struct strbuf *text, struct report *r, c
 		draft->checkpoint = report_text(r, "%s", s.state.path);
 		draft->place = run_place(r, &s);
 		draft_all(&d, overview_line(r, &s.state));
+		if (r->findings.lost > 0)
+			status = fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for the draft");
 	}
 	subject_close(&s);
 	return status;

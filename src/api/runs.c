@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "api/conclude.h"
+#include "api/curves.h"
 #include "api/run.h"
 #include "api/subject.h"
 #include "audit/case.h"
@@ -22,19 +23,22 @@
 #define PROBED_MAX 20000u     /* files of a folder that are looked into for logs */
 #define CHECKPOINTS_MAX 1000u /* checkpoints that are read */
 #define LOSSES_SHOWN 20u
+#define CURVE_HEAD_BYTES 65536u /* by which loss logs are recognised */
 
 /* Sorting out what was given ------------------------------------------------------------------- */
 
 struct run {
-	const char *name; /* as given */
-	const char *cell; /* a shorter name for tables, or NULL where it is the only one */
-	ARRAY(const char *) logs;
+	const char *name;         /* as given */
+	const char *cell;         /* a shorter name for tables, or NULL where it is the only one */
+	ARRAY(const char *) logs; /* of samples */
+	ARRAY(const char *) curves; /* loss logs, file by file */
 	ARRAY(const char *) checkpoints;
 };
 
 struct runs {
 	ARRAY(struct run) list;
 	ARRAY(const char *) checkpoints; /* that lie beside no run */
+	size_t loose;                    /* index of the run of what is no folder; SIZE_MAX: none */
 };
 
 /* 1 or 0; an error only where the system failed: what may not be read is none of ours. */
@@ -115,34 +119,164 @@ static bool add_path(void *list_, const char *path)
 	return slot != NULL;
 }
 
-static int sort_out(struct runs *runs, const char *const *paths, size_t count,
+/* Whether the file is a log of losses, and none of samples. 1 or 0, or an error. */
+static int is_curve_file(int dirfd, const char *path, struct error *e)
+{
+	struct source s;
+	struct error own = ERROR_INIT;
+	char *head = malloc(CURVE_HEAD_BYTES);
+	size_t got = 0;
+	bool curve = false;
+	const char *slash = strrchr(path, '/');
+
+	if (!head)
+		return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory to look into files");
+	if (source_open(&s, dirfd, path, &own) == RP_OK) {
+		if (source_read_some(&s, 0, head, CURVE_HEAD_BYTES, &got, &own) == RP_OK)
+			curve = !ledger_recognise(head, got) &&
+				curve_recognise(slash ? slash + 1 : path, head, got) != NULL;
+		source_close(&s);
+	}
+	free(head);
+	return error_of_system(&own) ? fail(e, own.status, own.offset, "%s", own.text) : curve;
+}
+
+/* Add the loss logs in a folder to a list. */
+static int find_curves(struct report *r, struct run *run, const char *path,
+	const struct limits *limits, struct error *e)
+{
+	struct listing l;
+	size_t probed = 0;
+	int status = listing_open(&l, path, (unsigned)limits->dir_depth, limits, e);
+
+	for (size_t i = 0; status == RP_OK && i < l.files.count && probed < PROBED_MAX; i++) {
+		if (!may_be_log(&l.files.items[i]))
+			continue;
+		probed++;
+		int curve = is_curve_file(l.dirfd, l.files.items[i].path, e);
+		if (curve > 0 && !add_path(&run->curves,
+					 report_text(r, "%s/%s", path, l.files.items[i].path)))
+			curve = fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for paths");
+		status = curve < 0 ? curve : RP_OK;
+	}
+	listing_close(&l);
+	return status < 0 ? fail_wrap(e, "%s", path) : RP_OK;
+}
+
+/* The run of what is no folder: all of that is one. */
+static struct run *loose_run(struct runs *runs, const char *name)
+{
+	if (runs->loose == SIZE_MAX) {
+		runs->loose = runs->list.count;
+		return new_run(runs, name);
+	}
+	return &runs->list.items[runs->loose];
+}
+
+static bool is_checkpoint_folder(const char *path, const struct limits *limits)
+{
+	struct subject s = SUBJECT_INIT;
+	struct error ignored = ERROR_INIT;
+	bool one = subject_open(&s, path, limits, &ignored) == RP_OK && !s.candidates.root;
+
+	subject_close(&s);
+	return one;
+}
+
+/* Whether a named file of text holds losses: the console of any trainer may. */
+static bool reads_as_curve(const char *path, const struct limits *limits)
+{
+	struct curve_options co = {.limits = limits};
+	struct curve_log log = {0};
+	struct error ignored = ERROR_INIT;
+	char head[4096];
+	size_t got = 0;
+	struct source s;
+	bool curve = false, text = false;
+
+	if (source_open(&s, AT_FDCWD, path, &ignored) == RP_OK) {
+		text = source_read_some(&s, 0, head, sizeof head, &got, &ignored) == RP_OK &&
+		       got > 0 && !memchr(head, '\0', got);
+		source_close(&s);
+	}
+	if (text && curve_open(&log, &path, 1, &co, &ignored) == RP_OK) {
+		curve = log.points.count > 0;
+		curve_release(&log);
+	}
+	return curve;
+}
+
+/* Put one path where it belongs; loss logs in folders of their own wait in `rest`. */
+static int sort_path(struct report *r, struct runs *runs, struct run *rest, const char *path,
 	const struct limits *limits, struct error *e)
 {
 	struct stat st;
-	size_t loose = SIZE_MAX;
+	int log = audit_is_log(path, limits, e);
+	bool folder = stat(path, &st) == 0 && S_ISDIR(st.st_mode), ok;
 
-	for (size_t i = 0; i < count; i++) {
-		int log = audit_is_log(paths[i], limits, e);
-		if (log < 0)
-			return fail_wrap(e, "%s", paths[i]);
-		bool ok = true, folder = stat(paths[i], &st) == 0 && S_ISDIR(st.st_mode);
-		if (!log) {
-			ok = add_path(&runs->checkpoints, paths[i]);
-		} else if (folder || loose == SIZE_MAX) {
-			struct run *r = new_run(runs, paths[i]);
-			loose = folder ? loose : runs->list.count - 1;
-			ok = r && add_path(&r->logs, paths[i]) &&
-			     (!folder || add_path(&r->checkpoints, paths[i]));
-		} else {
-			ok = add_path(&runs->list.items[loose].logs, paths[i]);
-		}
-		if (!ok)
-			return fail(
-				e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for %zu paths", count);
+	if (log < 0)
+		return fail_wrap(e, "%s", path);
+	if (log) {
+		struct run *run = folder ? new_run(runs, path) : loose_run(runs, path);
+		ok = run && add_path(&run->logs, path) &&
+		     (!folder || add_path(&run->checkpoints, path));
+		if (ok && folder && find_curves(r, run, path, limits, e) < 0)
+			return e->status;
+	} else if (folder) {
+		struct run found = {.name = path};
+		bool checkpoint = is_checkpoint_folder(path, limits);
+		if (!checkpoint && find_curves(r, &found, path, limits, e) < 0)
+			return e->status;
+		ok = add_path(
+			found.curves.count ? (void *)&rest->curves : (void *)&runs->checkpoints,
+			path);
+		array_release(&found.curves);
+	} else {
+		int curve = is_curve_file(AT_FDCWD, path, e);
+		if (curve < 0)
+			return fail_wrap(e, "%s", path);
+		curve = curve || reads_as_curve(path, limits);
+		struct run *run = curve ? loose_run(runs, path) : NULL;
+		ok = curve ? run && add_path(&run->curves, path)
+			   : add_path(&runs->checkpoints, path);
 	}
+	return ok ? RP_OK : fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for paths");
+}
+
+/* Folders of loss logs alone are the loose logs' own, and without such each is a run. */
+static int place_rest(struct report *r, struct runs *runs, const struct run *rest,
+	const struct limits *limits, struct error *e)
+{
+	for (size_t i = 0; i < rest->curves.count; i++) {
+		const char *path = rest->curves.items[i];
+		bool own = runs->loose == SIZE_MAX;
+		struct run *run = own ? new_run(runs, path) : &runs->list.items[runs->loose];
+		if (!run || !add_path(&run->checkpoints, path))
+			return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for paths");
+		if (find_curves(r, run, path, limits, e) < 0)
+			return e->status;
+	}
+	return RP_OK;
+}
+
+static int sort_out(struct report *r, struct runs *runs, const char *const *paths, size_t count,
+	const struct limits *limits, struct error *e)
+{
+	struct run rest = {0};
+	int status = RP_OK;
+
+	runs->loose = SIZE_MAX;
+	for (size_t i = 0; i < count && status == RP_OK; i++)
+		status = sort_path(r, runs, &rest, paths[i], limits, e);
+	if (status == RP_OK)
+		status = place_rest(r, runs, &rest, limits, e);
+	array_release(&rest.curves);
+	if (status < 0)
+		return status;
 	if (runs->list.count == 0)
 		return fail(e, RP_E_NOT_FOUND, ERROR_NO_OFFSET,
-			"%s: no sample log is there; `reprise verify` judges checkpoints without one",
+			"%s: no log is there, of samples or of losses; `reprise verify` judges checkpoints "
+			"without one",
 			paths[0]);
 	if (runs->checkpoints.count > 0 && runs->list.count > 1)
 		return fail(e, RP_E_ARGUMENT, ERROR_NO_OFFSET,
@@ -159,6 +293,7 @@ static void release_runs(struct runs *runs)
 {
 	for (size_t i = 0; i < runs->list.count; i++) {
 		array_release(&runs->list.items[i].logs);
+		array_release(&runs->list.items[i].curves);
 		array_release(&runs->list.items[i].checkpoints);
 	}
 	array_release(&runs->list);
@@ -479,6 +614,10 @@ struct beside {
 	const struct case_line *line;
 	const struct run *run;
 	size_t read;
+	/* The newest sound checkpoint before the first sign of trouble. */
+	struct curve_trouble trouble;
+	int64_t safe_step; /* -1: none */
+	const char *safe_path;
 };
 
 /* What a checkpoint says of its position against what the line had consumed at its step. */
@@ -509,11 +648,19 @@ static const char *position_words(struct beside *b, struct state *s, int64_t ste
 		number(b->r, (int64_t)consumed));
 }
 
+static bool has_error(const struct findings *own)
+{
+	for (size_t i = 0; i < own->list.count; i++)
+		if (own->list.items[i].severity == SEVERITY_ERROR)
+			return true;
+	return false;
+}
+
 static void add_checkpoint(struct beside *b, struct subject *s, const struct candidate *k)
 {
 	struct findings own;
 	struct error ignored = ERROR_INIT;
-	const struct lineage *g = &b->line->lineage;
+	const struct lineage *g = b->line ? &b->line->lineage : NULL;
 	int64_t step = k->step;
 	bool readable = false, wrong = false;
 	const char *position = NULL;
@@ -524,13 +671,18 @@ static void add_checkpoint(struct beside *b, struct subject *s, const struct can
 	if (readable)
 		state_int(&s->state, FACT_STEP, &step);
 	struct lineage_branch branch = {.attempt = LEDGER_NONE};
-	if (step >= 0)
+	if (step >= 0 && g)
 		branch = lineage_branch_of(g, step, k->path, NULL);
-	if (readable && step >= 0)
+	if (readable && step > b->safe_step && (double)step < b->trouble.x &&
+		(!g || branch.alive || branch.attempt == LEDGER_NONE) && !has_error(&own)) {
+		b->safe_step = step;
+		b->safe_path = report_text(b->r, "%s", k->path);
+	}
+	if (readable && step >= 0 && g)
 		position = position_words(b, &s->state, step, &branch, &wrong);
 	const char *cells[] = {b->run->cell, k->path,
 		step >= 0 ? report_text(b->r, "step %s", number(b->r, step)) : "step not known",
-		branch.attempt == LEDGER_NONE ? step >= 0 ? "not in the log" : NULL
+		branch.attempt == LEDGER_NONE ? step >= 0 && g ? "not in the log" : NULL
 		: branch.rivals               ? report_text(b->r, "%s or another that reached it",
 							attempt_words(b->r, g->ledger, branch.attempt))
 					      : attempt_words(b->r, g->ledger, branch.attempt),
@@ -580,12 +732,15 @@ static int add_checkpoints(struct beside *b, const struct run *run, struct error
 /* One run -------------------------------------------------------------------------------------- */
 
 struct tables {
-	struct report_table *lineage, *line, *checkpoints, *log;
+	struct report_table *lineage, *line, *checkpoints, *log, *rollback, *runs;
+	struct curves_tables curves;
 };
 
 /* What all runs amount to where nothing is wrong. */
 struct sum {
 	uint64_t seams, exact, fresh, proven, runs, epochs, samples;
+	uint64_t ledgers, curves, resumes, matched,
+		matched_steps; /* of runs with either, and by curves */
 	const char *fresh_words;
 };
 
@@ -599,13 +754,23 @@ static struct tables add_tables(struct report *r)
 		"run", "path", "step", "attempt", "branch", "position"};
 	static const char *const log[] = {"run", "what", "where", "why"};
 
+	static const char *const rollback[] = {
+		"run", "path", "step", "first_sign_step", "first_sign", "what"};
+	static const char *const side[] = {
+		"run", "seed", "lr", "warmup_end", "trouble", "behind_warmup", "what"};
+
 	report_add_table(r, "lineage", "attempts", lineage, 11);
 	report_add_table(r, "line", "what the final weights have seen", line, 10);
 	report_add_table(r, "checkpoints", "checkpoints", checkpoints, 6);
 	report_add_table(r, "log", "left out of the log", log, 4);
-	struct report_table *first =
-		r->tables.count >= 4 ? &r->tables.items[r->tables.count - 4] : NULL;
-	return first ? (struct tables){first, first + 1, first + 2, first + 3} : (struct tables){0};
+	report_add_table(r, "rollback", "where to roll back to", rollback, 6);
+	report_add_table(r, "runs", "runs side by side", side, 7);
+	size_t first = r->tables.count - 6;
+	curves_add_tables(r);
+	if (r->tables.count < 10)
+		return (struct tables){0};
+	struct report_table *t = r->tables.items + first;
+	return (struct tables){t, t + 1, t + 2, t + 3, t + 4, t + 5, curves_find_tables(r)};
 }
 
 static void add_up(struct sum *sum, const struct case_line *c, struct report *r)
@@ -641,6 +806,200 @@ static void place_findings(struct report *r, const struct run *run)
 				findings_text(&r->findings, "%s", run->name);
 }
 
+/* A run's loss curve, or none. */
+struct run_curve {
+	struct curve_log log;
+	struct case_curve curve;
+	ARRAY(double) resumes, saves;
+	bool any;
+};
+
+static bool add_step(void *list_, int64_t step)
+{
+	ARRAY(double) *list = list_;
+	double *slot = step == LEDGER_NO_STEP ? NULL : array_push(list, PATHS_MAX);
+
+	if (slot)
+		*slot = (double)step;
+	return slot || step == LEDGER_NO_STEP;
+}
+
+/* What the sample log knows of resumes and checkpoints. */
+static bool ask_ledger(struct run_curve *c, const struct audit_case *a)
+{
+	bool ok = true;
+
+	for (size_t i = 0; ok && a->ledger && i < a->ledger->checkpoints.count; i++)
+		ok = add_step(&c->saves, a->ledger->checkpoints.items[i].step);
+	for (size_t i = 0; ok && a->lineage && i < a->lineage->attempts.count; i++)
+		if (a->lineage->attempts.items[i].member &&
+			a->lineage->attempts.items[i].parent != LEDGER_NONE)
+			ok = add_step(&c->resumes, a->lineage->attempts.items[i].from_step);
+	return ok;
+}
+
+static int open_curve(struct run_curve *c, struct report *r, const struct run *run,
+	const struct audit_case *a, const struct audit_options *o, struct error *e)
+{
+	struct curve_options co = {.limits = &o->common.limits};
+	struct stitch_options so = {.first = NAN, .last = NAN};
+	int status;
+
+	*c = (struct run_curve){0};
+	if (run->curves.count > 0)
+		status = curve_open(
+			&c->log, (const char *const *)run->curves.items, run->curves.count, &co, e);
+	else
+		status = curve_of_ledger(&c->log, a->ledger, &o->common.limits, e);
+	if (status < 0)
+		return fail_wrap(e, "%s", run->name);
+	if (c->log.points.count == 0)
+		return RP_OK;
+	if (!ask_ledger(c, a))
+		return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for the curve");
+	so.saves = c->saves.items;
+	so.save_count = c->saves.count;
+	so.resumes = c->resumes.items;
+	so.resume_count = c->resumes.count;
+	status = case_curve_open(&c->curve, &c->log, &so, a, e);
+	c->any = status == RP_OK && c->curve.stitch.tracks.count > 0;
+	for (size_t i = 0; c->any && i < run->curves.count; i++)
+		report_add_input(r, run->curves.items[i], "log", "loss log");
+	return status;
+}
+
+static void close_curve(struct run_curve *c)
+{
+	case_curve_close(&c->curve);
+	curve_release(&c->log);
+	array_release(&c->resumes);
+	array_release(&c->saves);
+}
+
+static void add_up_curve(struct sum *sum, const struct case_curve *c)
+{
+	sum->curves++;
+	for (size_t i = 0; i < c->resumes.count; i++) {
+		const struct resume_check *k = &c->resumes.items[i].check;
+		sum->resumes++;
+		sum->matched += k->outcome == RESUME_MATCHES;
+		sum->matched_steps += k->outcome == RESUME_MATCHES ? k->loss.matched : 0;
+	}
+}
+
+static const char *setting(struct report *r, const struct case_curve *c, const char *const *names)
+{
+	for (; *names; names++) {
+		const char *value = c->stitch.tip == CURVE_NONE
+					    ? NULL
+					    : stitch_setting_of(&c->stitch, c->stitch.tip, *names);
+		if (value)
+			return findings_escaped(&r->findings, slice_of(value));
+	}
+	return NULL;
+}
+
+/* The largest learning rate of the line, where no setting says it. */
+static const char *peak_rate(struct report *r, const struct case_curve *c)
+{
+	const struct stitch_track *t = stitch_track_of(&c->stitch, CURVE_LR);
+	struct strbuf b;
+	double most = 0;
+
+	for (size_t i = 0; t && i < t->line.count; i++)
+		most = fmax(most, t->values.items[t->line.items[i]].value);
+	if (!(most > 0))
+		return NULL;
+	strbuf_init(&b, 40);
+	text_add_rounded(&b, most, 4);
+	return report_take(r, &b);
+}
+
+/* One run among others: what it was given, and when it got into trouble. */
+static void add_side(
+	struct report *r, struct report_table *t, const struct run *run, const struct case_curve *c)
+{
+	static const char *const seeds[] = {"seed", "random_seed", "data_seed", NULL};
+	static const char *const rates[] = {"lr", "learning_rate", NULL};
+	struct curve_trouble trouble = curve_first_trouble(c);
+	double warmup = spikes_warmup_end(&c->stitch);
+	const char *seed = setting(r, c, seeds), *rate = setting(r, c, rates);
+
+	if (!rate)
+		rate = peak_rate(r, c);
+	const char *cells[] = {run->cell ? run->cell : run->name,
+		seed ? report_text(r, "seed %s", seed) : NULL,
+		rate ? report_text(r, "lr %s", rate) : NULL,
+		isnan(warmup) ? NULL : report_text(r, "warm-up to %s", number(r, llround(warmup))),
+		trouble.any ? report_text(r, "trouble from %s", number(r, llround(trouble.x)))
+			    : "no trouble",
+		trouble.any && !isnan(warmup)
+			? report_text(r, "%s behind it", number(r, llround(trouble.x - warmup)))
+			: NULL,
+		trouble.what};
+	struct quantity values[7] = {quantity_text(run->name)};
+	if (!isnan(warmup))
+		values[3] = quantity_count(llround(warmup));
+	if (trouble.any)
+		values[4] = quantity_count(llround(trouble.x));
+	if (trouble.any && !isnan(warmup))
+		values[5] = quantity_count(llround(trouble.x - warmup));
+	report_add_row_values(r, t, trouble.any ? TONE_WARNING : TONE_PLAIN, cells, values);
+}
+
+static void add_rollback(struct report *r, struct report_table *t, const struct beside *b)
+{
+	bool trouble = b->trouble.any, safe = b->safe_step >= 0;
+	const char *cells[] = {b->run->cell,
+		safe      ? b->safe_path
+		: trouble ? "no complete checkpoint before it"
+			  : "no need",
+		safe ? report_text(r, "step %s", number(r, b->safe_step)) : NULL, NULL,
+		trouble ? report_text(r, "the newest complete one before step %s",
+				  number(r, llround(b->trouble.x)))
+			: "no sign of trouble: the newest complete one",
+		trouble ? report_text(r, "first sign: %s", b->trouble.what) : NULL};
+	struct quantity values[6] = {run_value(b->run)};
+	if (safe)
+		values[2] = quantity_count(b->safe_step);
+	if (trouble)
+		values[3] = quantity_count(llround(b->trouble.x));
+	report_add_row_values(r, t, safe ? TONE_GOOD : TONE_WARNING, cells, values);
+}
+
+/* The rules, over whatever the run has; then what lies beside it. */
+static int judge_case(struct report *r, const struct tables *t, const struct run *run,
+	struct audit_case *c, const struct audit_options *o, struct sum *sum, struct error *e)
+{
+	struct run_curve curve;
+	int status = open_curve(&curve, r, run, c, o, e);
+
+	if (status == RP_OK) {
+		c->curve = curve.any ? &curve.curve : NULL;
+		audit_run(c, &r->findings, &r->coverage);
+		struct beside b = {.r = r,
+			.table = t->checkpoints,
+			.o = o,
+			.line = c->line_count ? c->lines : NULL,
+			.run = run,
+			.trouble = {.x = INFINITY},
+			.safe_step = -1};
+		if (curve.any) {
+			curves_cover(r, &curve.log);
+			curves_fill_tables(r, &t->curves, &curve.curve, run->cell,
+				run->cell ? run->name : NULL);
+			add_up_curve(sum, &curve.curve);
+			add_side(r, t->runs, run, &curve.curve);
+			b.trouble = curve_first_trouble(&curve.curve);
+		}
+		status = add_checkpoints(&b, run, e);
+		if (status == RP_OK && o->rollback)
+			add_rollback(r, t->rollback, &b);
+	}
+	close_curve(&curve);
+	return status;
+}
+
 static int judge_ledger(struct report *r, const struct tables *t, const struct run *run,
 	const struct ledger *l, const struct audit_options *o, struct sum *sum, struct error *e)
 {
@@ -665,18 +1024,16 @@ static int judge_ledger(struct report *r, const struct tables *t, const struct r
 			.lines = lines,
 			.line_count = count,
 			.limits = &o->common.limits};
-		audit_run(&c, &r->findings, &r->coverage);
+		status = judge_case(r, t, run, &c, o, sum, e);
 		cover_log(r, l);
 		place_findings(r, run);
+		sum->ledgers++;
 		for (size_t i = 0; i < count; i++) {
 			add_lineage(r, t->lineage, run, &lines[i]);
 			add_totals(r, t->line, run, &lines[i]);
 			add_up(sum, &lines[i], r);
 		}
 		add_losses(r, t->log, run, l);
-		struct beside b = {
-			.r = r, .table = t->checkpoints, .o = o, .line = &lines[0], .run = run};
-		status = add_checkpoints(&b, run, e);
 	}
 	for (size_t i = 0; i < opened; i++)
 		case_line_close(&lines[i]);
@@ -687,8 +1044,12 @@ bool audit_has_checkpoint(const char *path, const struct limits *limits)
 {
 	struct subject s = SUBJECT_INIT;
 	struct error ignored = ERROR_INIT;
+	struct stat st;
 	bool found = false;
 
+	/* A log that is named as a file has nothing beside it. */
+	if (stat(path, &st) < 0 || !S_ISDIR(st.st_mode))
+		return false;
 	if (subject_open(&s, path, limits, &ignored) == RP_OK)
 		for (size_t i = 0; i < s.candidates.list.count; i++)
 			found = found || s.candidates.list.items[i].profile;
@@ -722,6 +1083,14 @@ static int judge_run(struct report *r, const struct tables *t, const struct run 
 	struct run_in_use told;
 	struct ledger l;
 
+	if (run->logs.count == 0) {
+		struct audit_case c = {.limits = &o->common.limits};
+		int judged = judge_case(r, t, run, &c, o, sum, e);
+		sum->runs++;
+		place_findings(r, run);
+		cover_not_checked(&r->coverage, "data-log", "the data", "no sample log is there");
+		return judged;
+	}
 	for (size_t i = 0; i < run->logs.count; i++)
 		report_add_input(r, run->logs.items[i], "run", "sample log");
 	int status = open_told(&told, r, run->logs.items[0], o, e);
@@ -752,7 +1121,14 @@ static void take_evidence(struct report *r, const struct sum *s, struct verdict_
 				: report_text(r, "all %llu resumes", (unsigned long long)s->seams));
 	if (s->fresh > 0)
 		v->reshuffled = s->fresh_words;
-	if (s->seams == 0)
+	if (s->ledgers == 0 && s->resumes > 0)
+		v->consistent = report_text(r, "%s of %s match the interrupted attempt (%s)",
+			number(r, (int64_t)s->matched), count_words(r, s->resumes, "resume"),
+			count_words(r, s->matched_steps, "logged step"));
+	else if (s->ledgers == 0)
+		v->consistent = report_text(
+			r, "%s, no resume and no sign of trouble", count_words(r, s->runs, "run"));
+	else if (s->seams == 0)
 		v->consistent = report_text(r, "%s in %s, no resume",
 			count_words(r, s->samples, "sample"), count_words(r, s->runs, "run"));
 	else if (s->exact == 0)
@@ -782,7 +1158,7 @@ int audit_paths(struct report *r, const char *const *paths, size_t count,
 {
 	struct runs runs = {0};
 	struct sum sum = {0};
-	int status = sort_out(&runs, paths, count, &o->common.limits, e);
+	int status = sort_out(r, &runs, paths, count, &o->common.limits, e);
 	struct tables t = {0};
 
 	if (status == RP_OK)
@@ -791,6 +1167,9 @@ int audit_paths(struct report *r, const char *const *paths, size_t count,
 		runs.list.items[i].cell = short_name(r, &runs, runs.list.items[i].name);
 	for (size_t i = 0; i < runs.list.count && status == RP_OK; i++)
 		status = judge_run(r, &t, &runs.list.items[i], o, &sum, e);
+	/* One run has nothing to stand beside. */
+	if (t.runs && runs.list.count < 2)
+		t.runs->data_only = true;
 	if (status == RP_OK)
 		conclude_audit(r, &sum, o);
 	release_runs(&runs);

@@ -11,10 +11,12 @@ struct audit_options {
 	/* From which steps attempts resumed, where the log does not say. */
 	const struct lineage_told *told;
 	size_t told_count;
+	bool rollback; /* name the newest complete checkpoint before the first sign of trouble */
 };
 
 /*
- * Audit runs. Loose log files make one run, each folder with logs is one of its own, and
+ * Audit runs. Loose log files, of samples or of losses, make one run; each folder with logs is one of
+ * its own, but a folder of loss logs alone belongs to the loose ones where there are some; and
  * checkpoints belong to the run beside which they lie, else to the only one. RP_OK with a report,
  * whatever the verdict; an error when nothing could be judged.
  */

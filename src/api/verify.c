@@ -122,8 +122,13 @@ static int open_environment(
 	int status = RP_OK;
 
 	environment_init(env);
-	for (size_t i = 0; i < o->with_count && status == RP_OK; i++)
-		status = tell(env, slice_of(o->with[i]), e);
+	for (size_t i = 0; i < o->with_count && status == RP_OK; i++) {
+		const char *other = environment_contradiction(o->with, i, slice_of(o->with[i]));
+		status = other ? fail(e, RP_E_ARGUMENT, ERROR_NO_OFFSET,
+					 "%.100s and %.100s contradict each other", other,
+					 o->with[i])
+			       : tell(env, slice_of(o->with[i]), e);
+	}
 	for (size_t i = 0; o->policy && i < o->policy->with.count && status == RP_OK; i++)
 		status = tell(env, slice_of(o->policy->with.items[i]), e);
 	if (status != RP_OK)

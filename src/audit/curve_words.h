@@ -5,10 +5,21 @@
 
 #include "audit/curves.h"
 
-/* "step 12", "steps 481–780" */
-const char *curve_steps(struct findings *sink, double first, double last);
+/* "step 12", "epoch 0.25"; "steps 481–780" */
+const char *curve_at(struct findings *sink, const struct case_curve *c, double x);
+const char *curve_steps(
+	struct findings *sink, const struct case_curve *c, double first, double last);
 
-/* A finding's steps, as far as they are known. */
-void curve_place(struct finding *f, double first, double last);
+/* A finding's steps, as far as they are known: a log that counts epochs knows none. */
+void curve_place(struct finding *f, const struct case_curve *c, double first, double last);
+
+/* What a finding about the data says of these steps, where its own begin no later than they do:
+ * "the mixture (M101)"; NULL: nothing. */
+const char *curve_data_cause(struct findings *sink, double first, double last);
+
+/* Which sources' own losses rose over these steps of the line: "; of the sources code rose by 0.2, the
+ * others did not"; "" where no source's loss is logged there. */
+const char *curve_sources(
+	struct findings *sink, const struct case_curve *c, double first, double last);
 
 #endif

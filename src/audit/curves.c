@@ -11,7 +11,7 @@
 #define SCALE_POINTS 20000u  /* of the loss scale that are looked at */
 #define SCALE_BLOCKS 20u     /* blocks of equal length, of whose medians the trend is judged */
 #define SCALE_BLOCK_LEAST 8u /* points in one */
-#define SCALE_POWERS 3.0     /* of two, by which it falls for good */
+#define SCALE_POWERS 2.0     /* of two, by which the last quarter lies below the first half */
 
 /* Replays, by the sample log --------------------------------------------------------------------
  */
@@ -53,14 +53,18 @@ static int add_resume(struct case_curve *c, const struct resume_check *check,
 		return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for the resumes");
 	*r = (struct curve_resume){
 		.check = *check, .replayed_to = replayed_to(audit, check->from), .changes = ""};
-	if (resume_find_repeat(&c->stitch, check->attempt, &r->repeat, e) < 0 ||
+	bool begins = check->from == c->stitch.attempts.items[check->attempt].from;
+	if ((begins && resume_find_repeat(&c->stitch, check->attempt, &r->repeat, e) < 0) ||
 		resume_find_low(
-			&c->stitch, check->attempt, check->from, r->replayed_to, &r->low, e) < 0)
+			&c->stitch, check->attempt, check->from, r->replayed_to, &r->low, e) < 0 ||
+		resume_find_high(&c->stitch, check->attempt, check->from, &r->high, e) < 0)
 		return e->status;
 	strbuf_init(&b, 2000);
-	r->explained = resume_changes(&c->stitch, check->attempt, &b);
+	r->explained = begins && resume_changes(&c->stitch, check->attempt, &b);
 	if (r->explained)
 		r->changes = arena_strdup(&c->arena, strbuf_slice(&b));
+	if (b.no_memory)
+		r->changes = NULL;
 	strbuf_release(&b);
 	return r->changes ? RP_OK
 			  : fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for the resumes");
@@ -77,10 +81,25 @@ int case_curve_open(struct case_curve *c, const struct curve_log *l, const struc
 	if (!list)
 		return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for the resumes");
 	size_t n = resume_check_all(&c->stitch, list);
-	int status = RP_OK;
+	int status = n != SIZE_MAX
+			     ? RP_OK
+			     : fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for the resumes");
 	for (size_t i = 0; i < n && status == RP_OK; i++)
 		status = add_resume(c, &list[i], audit, e);
 	free(list);
+	/* Resumes inside an attempt, of which there is no dead branch. */
+	for (size_t i = 0; i < c->stitch.seams.count && status == RP_OK; i++) {
+		const struct stitch_seam *s = &c->stitch.seams.items[i];
+		struct resume_check inside = {.attempt = s->to,
+			.reference = CURVE_NONE,
+			.from = s->x,
+			.outcome = RESUME_ALONE,
+			.correlation = NAN,
+			.noise = NAN,
+			.diverges = NAN};
+		if (s->hidden || s->known)
+			status = add_resume(c, &inside, audit, e);
+	}
 	return status;
 }
 
@@ -95,7 +114,8 @@ void case_curve_close(struct case_curve *c)
 const struct curve_resume *curve_resume_of(const struct case_curve *c, uint32_t attempt)
 {
 	for (size_t i = 0; i < c->resumes.count; i++)
-		if (c->resumes.items[i].check.attempt == attempt)
+		if (c->resumes.items[i].check.attempt == attempt &&
+			c->resumes.items[i].check.from == c->stitch.attempts.items[attempt].from)
 			return &c->resumes.items[i];
 	return NULL;
 }
@@ -280,18 +300,21 @@ double curve_scale_falls(
 		median[b] = m ? block[m / 2] : NAN;
 		first[b] = t->values.items[index[begin]].x;
 	}
-	/* The first block finds the scale that the run can bear; from there on it should stay. The
-	 * fall begins behind the last block that was as high as any. */
-	size_t top = 1;
-	for (size_t b = 1; b < blocks; b++)
-		top = median[b] >= median[top] ? b : top;
-	if (blocks >= 6 && top + 2 < blocks) {
-		bool stays = true;
-		for (size_t b = blocks - 2; b < blocks; b++)
-			stays = stays && median[b] <= median[top] - SCALE_POWERS;
-		if (stays) {
+	/* The first block finds the scale that the run can bear; what it then keeps in its first
+	 * half is what it should keep. The fall begins behind the last block that had it. */
+	if (blocks >= SCALE_BLOCKS / 2) {
+		size_t half = blocks / 2, last = blocks - blocks / 4, top = 0;
+		memcpy(block, median + 1, (half - 1) * sizeof *block);
+		qsort(block, half - 1, sizeof *block, compare_doubles);
+		double usual = block[(half - 1) / 2];
+		bool low = true;
+		for (size_t b = last; b < blocks; b++)
+			low = low && median[b] <= usual - SCALE_POWERS;
+		for (size_t b = 0; b < last; b++)
+			top = median[b] >= usual ? b : top;
+		if (low) {
 			falls = first[top + 1];
-			*before = exp2(median[top]);
+			*before = exp2(usual);
 			*after = exp2(median[blocks - 1]);
 		}
 	}

@@ -18,7 +18,7 @@ struct audit_case;
 struct curve_resume {
 	struct resume_check check;
 	struct resume_repeat repeat;
-	struct resume_low low;
+	struct resume_low low, high;
 	/* What the sample log says of the replay that it begins: the last step that is one. NAN
 	 * where there is no log, or none. */
 	double replayed_to;

@@ -80,17 +80,52 @@ static bool add(struct environment *env, struct slice name, struct slice version
 	return slot != NULL;
 }
 
-bool environment_tell(struct environment *env, struct slice requirement)
+/* "accelerate=1.10.1" and "accelerate==1.10.1". */
+static bool split(struct slice requirement, struct slice *name, struct slice *version)
 {
 	const char *equals = memchr(requirement.p, '=', requirement.n);
 
 	if (!equals)
 		return false;
-	struct slice name = {requirement.p, (size_t)(equals - requirement.p)};
-	struct slice version = {equals + 1, requirement.n - name.n - 1};
-	if (version.n > 0 && version.p[0] == '=')
-		version = (struct slice){version.p + 1, version.n - 1};
-	return add(env, name, version, true);
+	*name = (struct slice){requirement.p, (size_t)(equals - requirement.p)};
+	*version = (struct slice){equals + 1, requirement.n - name->n - 1};
+	if (version->n > 0 && version->p[0] == '=')
+		*version = (struct slice){version->p + 1, version->n - 1};
+	return true;
+}
+
+bool environment_tell(struct environment *env, struct slice requirement)
+{
+	struct slice name, version;
+
+	return split(requirement, &name, &version) && add(env, name, version, true);
+}
+
+/* Name and version as they are compared. */
+static bool parse(struct slice requirement, char *project, struct version *version)
+{
+	char normal[NAME_BYTES_MAX];
+	struct slice name, text;
+
+	if (!split(requirement, &name, &text) || !normalise(name, normal) ||
+		!version_parse(text, version))
+		return false;
+	strcpy(project, project_of(normal));
+	return true;
+}
+
+const char *environment_contradiction(const char *const *told, size_t n, struct slice requirement)
+{
+	char wanted[NAME_BYTES_MAX], other[NAME_BYTES_MAX];
+	struct version version, before;
+
+	if (!parse(requirement, wanted, &version))
+		return NULL;
+	for (size_t i = 0; i < n; i++)
+		if (parse(slice_of(told[i]), other, &before) && strcmp(wanted, other) == 0 &&
+			version_compare(&version, &before) != 0)
+			return told[i];
+	return NULL;
 }
 
 /* "torch-2.6.0+cu124.dist-info", "torch-2.0.1-py3.11.egg-info": the version is what follows the

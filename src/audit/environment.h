@@ -33,6 +33,10 @@ void environment_release(struct environment *env);
  */
 bool environment_tell(struct environment *env, struct slice requirement);
 
+/* The first of `n` requirements that wants another version of the package of `requirement`, or
+ * NULL. */
+const char *environment_contradiction(const char *const *told, size_t n, struct slice requirement);
+
 /*
  * Read the packages below `prefix`: the folders NAME-VERSION.dist-info and NAME-VERSION.egg-info in
  * site-packages and dist-packages of each lib/python3* and lib64/python3*. What does not look like

@@ -328,6 +328,12 @@ static bool take_with(void *context, const struct ini_entry *entry)
 		if (!sound)
 			return ini_complain(r->e, entry, "with wants NAME=VERSION, not '%.*s'",
 				ini_shown(word), word.p);
+		const char *other =
+			environment_contradiction(r->p->with.items, r->p->with.count, word);
+		if (other)
+			return ini_complain(r->e, entry,
+				"with says two versions: '%.60s' and '%.*s'", other,
+				ini_shown(word), word.p);
 		const char **slot = array_push(&r->p->with, WITH_MAX);
 		if (!slot || !(*slot = arena_strdup(&r->p->arena, word)))
 			return no_memory(r);

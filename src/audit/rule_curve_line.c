@@ -6,22 +6,117 @@
 #include "audit/curve_words.h"
 
 #define GAP_INTERVALS 2.5 /* of what is usual on either side is a gap */
-#define GAPS_MANY 20u     /* more are told as one */
+#define SOURCE_POINTS 64u /* of a source's loss before an event */
+#define SOURCE_LEAST 8u
+#define SOURCE_ERRORS 4.0
+#define SOURCES_NAMED 4u
+#define GAPS_MANY 20u /* more are told as one */
 
-const char *curve_steps(struct findings *sink, double first, double last)
+static const char *const unit_names[] = {[CURVE_STEPS] = "step",
+	[CURVE_SAMPLES] = "sample",
+	[CURVE_TOKENS] = "token",
+	[CURVE_EPOCHS] = "epoch",
+	[CURVE_CALLS] = "row"};
+
+static const char *x_text(struct findings *sink, const struct case_curve *c, double x)
 {
-	if (first == last)
-		return findings_text(sink, "step %s", count_text(sink, llround(first)));
-	return findings_text(sink, "steps %s–%s", count_text(sink, llround(first)),
-		count_text(sink, llround(last)));
+	return c->stitch.axis == CURVE_EPOCHS ? rounded_text(sink, x, 5)
+					      : count_text(sink, llround(x));
 }
 
-void curve_place(struct finding *f, double first, double last)
+const char *curve_at(struct findings *sink, const struct case_curve *c, double x)
 {
+	return findings_text(sink, "%s %s", unit_names[c->stitch.axis], x_text(sink, c, x));
+}
+
+const char *curve_steps(
+	struct findings *sink, const struct case_curve *c, double first, double last)
+{
+	if (first == last)
+		return curve_at(sink, c, first);
+	return findings_text(sink, "%ss %s–%s", unit_names[c->stitch.axis], x_text(sink, c, first),
+		x_text(sink, c, last));
+}
+
+void curve_place(struct finding *f, const struct case_curve *c, double first, double last)
+{
+	if (c->stitch.axis == CURVE_EPOCHS)
+		return;
 	if (isfinite(first) && fabs(first) < 9e18)
 		f->place.step_first = llround(first);
 	if (isfinite(last) && fabs(last) < 9e18)
 		f->place.step_last = llround(last);
+}
+
+const char *curve_data_cause(struct findings *sink, double first, double last)
+{
+	for (size_t i = 0; i < sink->list.count; i++) {
+		const struct finding *f = &sink->list.items[i];
+		const struct finding_row *row = &finding_rows[f->code];
+		double from = (double)f->place.step_first, to = (double)f->place.step_last;
+		if ((row->code[0] != 'D' && row->code[0] != 'M') ||
+			f->severity < SEVERITY_WARNING || f->place.step_first == PLACE_NO_STEP ||
+			from > last || to < first)
+			continue;
+		return findings_text(
+			sink, "what the data did there: %s (%s)", row->summary, row->code);
+	}
+	return NULL;
+}
+
+/* By how much a track is higher over steps of the line than over the points before; NAN: cannot be
+ * said, or no more than its noise. */
+static double track_rise(const struct stitch_track *t, double first, double last, bool *known)
+{
+	double before = 0, square = 0, within = 0, n = 0, m = 0;
+	size_t at = 0;
+
+	while (at < t->line.count && t->values.items[t->line.items[at]].x < first)
+		at++;
+	for (size_t i = at > SOURCE_POINTS ? at - SOURCE_POINTS : 0; i < at; i++) {
+		double v = t->values.items[t->line.items[i]].value;
+		before += v;
+		square += v * v;
+		n++;
+	}
+	for (size_t i = at; i < t->line.count && t->values.items[t->line.items[i]].x <= last; i++) {
+		within += t->values.items[t->line.items[i]].value;
+		m++;
+	}
+	*known = n >= SOURCE_LEAST && m > 0;
+	if (!*known)
+		return NAN;
+	double variance = fmax(0, square / n - before / n * (before / n));
+	double rise = within / m - before / n;
+	return rise > SOURCE_ERRORS * sqrt(variance * (1 / n + 1 / m)) ? rise : NAN;
+}
+
+const char *curve_sources(
+	struct findings *sink, const struct case_curve *c, double first, double last)
+{
+	const char *text = "";
+	size_t rose = 0, others = 0;
+
+	for (size_t i = 0; i < c->stitch.tracks.count; i++) {
+		const struct stitch_track *t = &c->stitch.tracks.items[i];
+		bool known;
+		double rise =
+			t->role == CURVE_SOURCE_LOSS ? track_rise(t, first, last, &known) : NAN;
+		if (t->role != CURVE_SOURCE_LOSS || !known)
+			continue;
+		if (isnan(rise)) {
+			others++;
+			continue;
+		}
+		if (rose++ < SOURCES_NAMED)
+			text = findings_text(sink, "%s%s %s rose by %s", text,
+				rose == 1 ? "; of the sources" : ",",
+				findings_escaped(sink, slice_of(t->name)),
+				rounded_text(sink, rise, 3));
+	}
+	if (rose == 0)
+		return others ? "; no source's own loss rose: the shares of the sources did" : "";
+	return others ? findings_text(sink, "%s, the others did not", text) : text;
 }
 
 static void tell_dead(struct findings *sink, const struct case_curve *c, uint32_t i)
@@ -41,8 +136,8 @@ static void tell_dead(struct findings *sink, const struct case_curve *c, uint32_
 	}
 	struct finding *f = finding_add(sink, FINDING_L110,
 		"%s of attempt %u (%s) were rolled back", counted_text(sink, a->dead, "point"),
-		a->number, curve_steps(sink, first, last));
-	curve_place(f, first, last);
+		a->number, curve_steps(sink, c, first, last));
+	curve_place(f, c, first, last);
 	f->observed = quantity_count((int64_t)a->dead);
 	f->unit = "points";
 }
@@ -64,13 +159,13 @@ static size_t tell_gaps(struct findings *sink, const struct case_curve *c)
 		lost += b->x - a->x;
 		if (gaps++ >= GAPS_MANY)
 			continue;
-		struct finding *f = finding_add(sink, FINDING_L111,
-			"nothing is logged between step %s and step %s",
-			count_text(sink, llround(a->x)), count_text(sink, llround(b->x)));
-		curve_place(f, a->x, b->x);
+		struct finding *f =
+			finding_add(sink, FINDING_L111, "nothing is logged between %s and %s",
+				curve_at(sink, c, a->x), curve_at(sink, c, b->x));
+		curve_place(f, c, a->x, b->x);
 		f->observed = quantity_real(b->x - a->x);
 		f->expected = quantity_real(fmax(before, behind));
-		f->unit = "steps from point to point";
+		f->unit = "from point to point";
 	}
 	if (gaps > GAPS_MANY)
 		finding_add(sink, FINDING_L111, "%s in all, over %s",
@@ -79,14 +174,15 @@ static size_t tell_gaps(struct findings *sink, const struct case_curve *c)
 	return gaps;
 }
 
-static void tell_hidden(struct findings *sink, const struct stitch_seam *s)
+static void tell_hidden(
+	struct findings *sink, const struct case_curve *c, const struct stitch_seam *s)
 {
 	struct finding *f = finding_add(sink, FINDING_L113,
-		"the final row's mean loss covers only the steps behind step %s: the last launch resumed "
+		"the final row's mean loss covers only the steps behind %s: the last launch resumed "
 		"there",
-		count_text(sink, llround(s->x)));
+		curve_at(sink, c, s->x));
 
-	curve_place(f, s->x, s->x);
+	curve_place(f, c, s->x, s->x);
 }
 
 static void run_line(struct audit_case *a, struct findings *sink, struct coverage *cover)
@@ -103,7 +199,7 @@ static void run_line(struct audit_case *a, struct findings *sink, struct coverag
 	tell_gaps(sink, c);
 	for (size_t i = 0; i < c->stitch.seams.count; i++)
 		if (c->stitch.seams.items[i].hidden)
-			tell_hidden(sink, &c->stitch.seams.items[i]);
+			tell_hidden(sink, c, &c->stitch.seams.items[i]);
 	uint64_t points = c->stitch.tracks.items[0].values.count;
 	cover_ran(cover, "curve-line", "the logs' line", "points", points, points + c->log->dropped,
 		c->log->dropped ? "more points than --limit curve-points" : NULL);

@@ -5,18 +5,23 @@
 #include "audit/case.h"
 #include "audit/curve_words.h"
 
+#define SAME_SHARE 0.5   /* of a depth, by which the dead branch is low itself */
+#define SAME_LEAST 8u    /* of its points that say so */
+#define LEVEL_POINTS 64u /* before a resume */
+
 static const char *number(struct findings *sink, double v)
 {
 	return rounded_text(sink, v, 6);
 }
 
 /* "attempt 2, resumed from step 480" */
-static const char *resume_name(struct findings *sink, const struct case_curve *c, uint32_t attempt)
+static const char *resume_name(
+	struct findings *sink, const struct case_curve *c, const struct curve_resume *r)
 {
-	const struct stitch_attempt *a = &c->stitch.attempts.items[attempt];
+	const struct stitch_attempt *a = &c->stitch.attempts.items[r->check.attempt];
 
-	return findings_text(sink, "attempt %u, resumed from step %s", a->number,
-		count_text(sink, llround(a->from)));
+	return findings_text(
+		sink, "attempt %u, resumed from %s", a->number, curve_at(sink, c, r->check.from));
 }
 
 /* Against the dead branch -----------------------------------------------------------------------
@@ -28,13 +33,13 @@ static void tell_match(
 	const struct resume_check *k = &r->check;
 	struct finding *f = finding_add(sink, FINDING_L190,
 		"%s: the loss of %s is that of attempt %u; the largest difference is %s",
-		resume_name(sink, c, k->attempt),
+		resume_name(sink, c, r),
 		k->loss.matched == 1 ? "the first logged step"
 				     : findings_text(sink, "the first %s logged steps",
 					       count_text(sink, (int64_t)k->loss.matched)),
 		c->stitch.attempts.items[k->reference].number, number(sink, k->loss.worst));
 
-	curve_place(f, k->loss.first_x, k->loss.last_x);
+	curve_place(f, c, k->loss.first_x, k->loss.last_x);
 	f->observed = quantity_count((int64_t)k->loss.matched);
 	f->unit = "steps";
 	if (k->grad_norm.pairs > 0 && k->grad_norm.matched > 0)
@@ -54,8 +59,8 @@ static const struct resume_series *mismatch(const struct resume_check *k, const 
 	return &k->loss;
 }
 
-static const char *mismatch_cause(
-	struct findings *sink, const struct curve_resume *r, const struct resume_series *s)
+static const char *mismatch_cause(struct findings *sink, const struct case_curve *c,
+	const struct curve_resume *r, const struct resume_series *s)
 {
 	const struct resume_check *k = &r->check;
 
@@ -68,9 +73,12 @@ static const char *mismatch_cause(
 			"the same batches (the changes from step to step correlate, r = %s), with other "
 			"randomness, weights or arithmetic",
 			rounded_text(sink, k->correlation, 3));
+	if (k->updates)
+		return "the first step matches, later ones leave to one side: weights and data went on, the "
+		       "optimizer's state did not";
 	if (!isnan(k->diverges))
-		return findings_text(sink, "other batches from step %s on",
-			count_text(sink, llround(k->diverges)));
+		return findings_text(
+			sink, "other batches from %s on", curve_at(sink, c, k->diverges));
 	if (!isnan(k->correlation))
 		return findings_text(sink,
 			"other batches: the changes from step to step do not correlate (r = %s)",
@@ -85,15 +93,17 @@ static void tell_difference(
 	const char *name;
 	const struct resume_series *s = mismatch(k, &name);
 	struct finding *f = finding_add(sink, FINDING_L116,
-		"%s: at step %s the %s is %s, and attempt %u had %s (tolerance %s)",
-		resume_name(sink, c, k->attempt), count_text(sink, llround(s->x)), name,
-		number(sink, s->observed), c->stitch.attempts.items[k->reference].number,
-		number(sink, s->expected), rounded_text(sink, s->tolerance, 2));
+		"%s: at %s the %s is %s, and attempt %u had %s (tolerance %s)",
+		resume_name(sink, c, r), curve_at(sink, c, s->x), name, number(sink, s->observed),
+		c->stitch.attempts.items[k->reference].number, number(sink, s->expected),
+		rounded_text(sink, s->tolerance, 2));
 
-	curve_place(f, s->x, s->x);
+	curve_place(f, c, s->x, s->x);
 	f->observed = quantity_real(s->observed);
 	f->expected = quantity_real(s->expected);
-	f->cause = mismatch_cause(sink, r, s);
+	f->cause = curve_data_cause(sink, r->check.from + 1, s->x + c->spikes.interval);
+	if (!f->cause || r->explained || s == &k->lr)
+		f->cause = mismatch_cause(sink, c, r, s);
 	if (r->explained)
 		f->severity = SEVERITY_INFO;
 	else if (k->outcome == RESUME_SAME_BATCHES || k->weak)
@@ -129,10 +139,10 @@ static void tell_repeat(
 {
 	const struct resume_repeat *p = &r->repeat;
 	const char *source = findings_text(sink, "those of %s of attempt %u",
-		curve_steps(sink, p->source_x, p->source_x + p->last_x - p->first_x),
+		curve_steps(sink, c, p->source_x, p->source_x + p->last_x - p->first_x),
 		c->stitch.attempts.items[p->source].number);
-	const char *who = resume_name(sink, c, r->check.attempt);
-	const char *what = curve_steps(sink, p->first_x, p->last_x);
+	const char *who = resume_name(sink, c, r);
+	const char *what = curve_steps(sink, c, p->first_x, p->last_x);
 	struct finding *f;
 
 	if (p->equal)
@@ -143,7 +153,7 @@ static void tell_repeat(
 			"%s: the changes of the loss over %s repeat %s (r = %s over %s)", who, what,
 			source, rounded_text(sink, p->correlation, 4),
 			counted_text(sink, p->points, "point"));
-	curve_place(f, p->first_x, p->last_x);
+	curve_place(f, c, p->first_x, p->last_x);
 	f->observed = quantity_real(p->lag);
 	f->expected = quantity_real(0);
 	f->unit = "steps of lag";
@@ -158,39 +168,51 @@ static void tell_repeat(
 /* Falsely low -----------------------------------------------------------------------------------
  */
 
-static double line_end(const struct case_curve *c, uint32_t attempt)
+static double attempt_end(const struct case_curve *c, uint32_t attempt)
 {
 	return c->stitch.attempts.items[attempt].last_x;
 }
 
-/* Whether the dead branch is as low over the same steps: then it is the data's own. */
-static bool reference_is_low(const struct case_curve *c, const struct curve_resume *r)
+/* The mean of the last points before the resume. */
+static double level_before(
+	const struct case_curve *c, const struct stitch_track *t, const struct curve_resume *r)
+{
+	uint32_t index[LEVEL_POINTS];
+	size_t n =
+		stitch_branch(&c->stitch, t, r->check.attempt, r->check.from, index, LEVEL_POINTS);
+	double sum = 0;
+
+	for (size_t i = 0; i < n; i++)
+		sum += t->values.items[index[i]].value;
+	return sum / (double)n;
+}
+
+/* Whether the dead branch is as low, or as high, behind the resume: then it is the data's own. */
+static bool reference_has_it(const struct case_curve *c, const struct curve_resume *r,
+	const struct resume_low *l, double sign)
 {
 	const struct stitch_track *t = stitch_track_of(&c->stitch, CURVE_LOSS);
-	double own = 0, other = 0;
-	size_t i, iend, k, kend, n = 0;
+	double sum = 0;
+	size_t i, end, n = 0;
 
 	if (r->check.reference == CURVE_NONE || !t)
 		return false;
-	stitch_values_of(t, r->check.attempt, &i, &iend);
-	stitch_values_of(t, r->check.reference, &k, &kend);
-	for (; i < iend && t->values.items[i].x <= r->low.last_x; i++) {
-		while (k < kend && t->values.items[k].x < t->values.items[i].x)
-			k++;
-		if (k == kend || t->values.items[k].x != t->values.items[i].x)
+	stitch_values_of(t, r->check.reference, &i, &end);
+	for (; i < end && t->values.items[i].x <= l->last_x; i++) {
+		if (t->values.items[i].x <= r->check.from)
 			continue;
-		own += t->values.items[i].value;
-		other += t->values.items[k].value;
+		sum += t->values.items[i].value;
 		n++;
 	}
-	return n >= 8 && (other - own) / (double)n < 0.5 * r->low.depth;
+	return n >= SAME_LEAST &&
+	       sign * (level_before(c, t, r) - sum / (double)n) > SAME_SHARE * l->depth;
 }
 
 static void tell_low(
 	struct findings *sink, const struct case_curve *c, const struct curve_resume *r)
 {
 	const struct resume_low *l = &r->low;
-	const char *who = resume_name(sink, c, r->check.attempt);
+	const char *who = resume_name(sink, c, r);
 	double first = r->check.from + 1;
 	double length = l->last_x - r->check.from;
 	struct finding *f;
@@ -199,7 +221,8 @@ static void tell_low(
 		f = finding_add(sink, FINDING_L101,
 			"%s: the loss is %s below its trend over %s, where the samples are replays, and "
 			"steps back up behind them",
-			who, rounded_text(sink, l->depth, 3), curve_steps(sink, first, l->last_x));
+			who, rounded_text(sink, l->depth, 3),
+			curve_steps(sink, c, first, l->last_x));
 		f->observed = quantity_real(length);
 		f->expected = quantity_real(r->replayed_to - r->check.from);
 		f->unit = "steps until the loss is back, and of replay";
@@ -207,19 +230,50 @@ static void tell_low(
 		f = finding_add(sink, FINDING_L115,
 			"%s: the loss is %s below its trend over %s, then back at it: consistent with a "
 			"replay of about %s",
-			who, rounded_text(sink, l->depth, 3), curve_steps(sink, first, l->last_x),
+			who, rounded_text(sink, l->depth, 3),
+			curve_steps(sink, c, first, l->last_x),
 			counted_text(sink, (uint64_t)llround(length), "step"));
 		f->observed = quantity_real(l->depth);
 		f->unit = "below the trend";
 		if (fabs(length - r->check.from) <= 2 * c->spikes.interval)
 			f->cause = "as long as the run was before the resume: from the start again";
 	}
-	curve_place(f, first, l->last_x);
+	curve_place(f, c, first, l->last_x);
 	f->meaning = findings_text(sink,
-		"the step up at step %s is the end of it and no divergence (%s standard errors down at the "
+		"the step up at %s is the end of it and no divergence (%s standard errors down at the "
 		"resume, %s up)",
-		count_text(sink, llround(l->last_x + 1)), rounded_text(sink, l->down, 3),
+		curve_at(sink, c, l->last_x + 1), rounded_text(sink, l->down, 3),
 		rounded_text(sink, l->up, 3));
+}
+
+static void tell_high(
+	struct findings *sink, const struct case_curve *c, const struct curve_resume *r)
+{
+	const struct resume_low *l = &r->high;
+	struct finding *f = finding_add(sink, FINDING_L108,
+		"%s: the loss is %s above its trend over %s, then back at it",
+		resume_name(sink, c, r), rounded_text(sink, l->depth, 3),
+		curve_steps(sink, c, r->check.from + 1, l->last_x));
+
+	curve_place(f, c, r->check.from + 1, l->last_x);
+	f->observed = quantity_real(l->depth);
+	f->unit = "above the trend";
+	f->meaning = findings_text(sink, "%s standard errors up at the resume, %s down again%s",
+		rounded_text(sink, l->down, 3), rounded_text(sink, l->up, 3),
+		curve_sources(sink, c, r->check.from + 1, l->last_x));
+	f->cause = curve_data_cause(sink, r->check.from + 1, l->last_x);
+}
+
+/* Whether a spike tells the same. */
+static bool has_spike(const struct case_curve *c, const struct curve_resume *r)
+{
+	for (size_t i = 0; i < c->spikes.list.count; i++) {
+		const struct spike *k = &c->spikes.list.items[i];
+		if (k->place == SPIKE_AT_RESUME && k->place_x == r->check.from &&
+			k->class != SPIKE_DROP)
+			return true;
+	}
+	return false;
 }
 
 /* The rule --------------------------------------------------------------------------------------
@@ -236,6 +290,7 @@ static void tell_not_checked(
 		"attempt %u: %s", c->stitch.attempts.items[r->check.attempt].number,
 		strncmp(strbuf_text(&b), "not checked: ", 13) == 0 ? strbuf_text(&b) + 13
 								   : strbuf_text(&b));
+	cover->lost += b.no_memory;
 	strbuf_release(&b);
 }
 
@@ -252,9 +307,16 @@ static void run_resume(struct audit_case *a, struct findings *sink, struct cover
 			tell_not_checked(cover, c, r);
 		if (r->repeat.found)
 			tell_repeat(sink, c, r);
-		if (r->low.found && line_end(c, r->check.attempt) > r->low.last_x &&
-			!reference_is_low(c, r))
+		/* Where the dead branch came again, both went on from the same trend. */
+		if (r->check.outcome == RESUME_MATCHES)
+			continue;
+		if (r->low.found && attempt_end(c, r->check.attempt) > r->low.last_x &&
+			!reference_has_it(c, r, &r->low, 1))
 			tell_low(sink, c, r);
+		if (r->high.found && !has_spike(c, r) &&
+			attempt_end(c, r->check.attempt) > r->high.last_x &&
+			!reference_has_it(c, r, &r->high, -1))
+			tell_high(sink, c, r);
 	}
 	if (checked > 0)
 		cover_ran(cover, "curve-resume", "resumes against the dead branch", "resumes",

@@ -18,6 +18,11 @@ static bool is_replay_edge(const struct case_curve *c, const struct spike *k)
 		const struct curve_resume *r = &c->resumes.items[i];
 		double room = NEAR_EDGE * fmax(1, c->spikes.interval) +
 			      0.05 * (r->low.last_x - r->check.from);
+		/* What repeats earlier steps is too low, and rises when it no longer does. */
+		if (r->repeat.found && k->attempt == r->check.attempt && k->x > r->check.from &&
+			(k->class == SPIKE_DRIFT || k->class == SPIKE_SHIFT ||
+				k->class == SPIKE_PARTIAL))
+			return true;
 		if (!r->low.found)
 			continue;
 		if (fabs(k->x - r->low.last_x) <= room ||
@@ -64,27 +69,28 @@ static bool was_skipped(const struct case_curve *c, const struct spike *k)
 /* Words -----------------------------------------------------------------------------------------
  */
 
-static const char *place_words(struct findings *sink, const struct spike *k)
+static const char *place_words(
+	struct findings *sink, const struct case_curve *c, const struct spike *k)
 {
 	const char *far = counted_text(sink, (uint64_t)llround(fabs(k->x - k->place_x)), "step");
 	const char *side = k->x >= k->place_x ? "after" : "before";
 
 	switch (k->place) {
 	case SPIKE_AT_RESUME:
-		return findings_text(sink, "%s after the resume from step %s", far,
-			count_text(sink, llround(k->place_x)));
+		return findings_text(
+			sink, "%s after the resume from %s", far, curve_at(sink, c, k->place_x));
 	case SPIKE_AT_WARMUP_END:
-		return findings_text(sink, "%s %s the end of the warm-up at step %s", far, side,
-			count_text(sink, llround(k->place_x)));
+		return findings_text(sink, "%s %s the end of the warm-up at %s", far, side,
+			curve_at(sink, c, k->place_x));
 	case SPIKE_AT_LR_CHANGE:
-		return findings_text(sink, "%s after the learning rate changed at step %s", far,
-			count_text(sink, llround(k->place_x)));
+		return findings_text(sink, "%s after the learning rate changed at %s", far,
+			curve_at(sink, c, k->place_x));
 	case SPIKE_AT_SCALER:
-		return findings_text(sink, "%s %s the loss scaler lowered the scale at step %s",
-			far, side, count_text(sink, llround(k->place_x)));
+		return findings_text(sink, "%s %s the loss scaler lowered the scale at %s", far,
+			side, curve_at(sink, c, k->place_x));
 	case SPIKE_AT_EPOCH:
-		return findings_text(sink, "at the epoch's end at step %s",
-			count_text(sink, llround(k->place_x)));
+		return findings_text(
+			sink, "at the epoch's end at %s", curve_at(sink, c, k->place_x));
 	default:
 		return "far from any resume: the model's or the data's own";
 	}
@@ -127,7 +133,9 @@ static const char *back_words(struct findings *sink, const struct spike *k)
 	if (!isnan(k->end_x))
 		return findings_text(sink, "back after %s",
 			counted_text(sink, (uint64_t)llround(k->end_x - k->x), "step"));
-	if (isnan(k->level))
+	if (k->rising)
+		return "rising still at the end of the log";
+	if (isnan(k->level) || k->class == SPIKE_OPEN)
 		return "not back at the end of the log";
 	return findings_text(sink, "then at %s", rounded_text(sink, k->level, 4));
 }
@@ -140,8 +148,12 @@ static enum finding_code code_of(const struct spike *k, bool own)
 	switch (k->class) {
 	case SPIKE_FAST:
 		return own ? FINDING_L103 : FINDING_L108;
-	case SPIKE_SLOW:
 	case SPIKE_OPEN:
+		/* Highest at its last point: it is rising still. */
+		if (own && k->rising)
+			return FINDING_L106;
+		return own ? FINDING_L104 : FINDING_L108;
+	case SPIKE_SLOW:
 		return own ? FINDING_L104 : FINDING_L108;
 	case SPIKE_PARTIAL:
 	case SPIKE_DIVERGED:
@@ -157,32 +169,30 @@ static enum finding_code code_of(const struct spike *k, bool own)
 	}
 }
 
-static const char *message(struct findings *sink, const struct spike *k)
+static const char *message(struct findings *sink, const struct case_curve *c, const struct spike *k)
 {
-	const char *at = count_text(sink, llround(k->x));
+	const char *at = curve_at(sink, c, k->x);
 
 	switch (k->class) {
 	case SPIKE_NOT_FINITE:
-		return findings_text(sink, "the loss is not a number from step %s on, for %s%s", at,
+		return findings_text(sink, "the loss is not a number from %s on, for %s%s", at,
 			counted_text(sink, k->points, "point"),
 			isnan(k->end_x) ? ", up to the end" : "");
 	case SPIKE_DRIFT:
-		return findings_text(sink,
-			"the loss rises from %s at step %s to %s without a spike",
+		return findings_text(sink, "the loss rises from %s at %s to %s without a spike",
 			rounded_text(sink, k->baseline, 4), at, rounded_text(sink, k->level, 4));
 	case SPIKE_SHIFT:
-		return findings_text(sink, "at step %s the loss goes from %s to %s and stays there",
-			at, rounded_text(sink, k->baseline, 4), rounded_text(sink, k->level, 4));
+		return findings_text(sink, "at %s the loss goes from %s to %s and stays there", at,
+			rounded_text(sink, k->baseline, 4), rounded_text(sink, k->level, 4));
 	case SPIKE_DROP:
-		return findings_text(sink, "at step %s the loss falls from %s to %s at once", at,
+		return findings_text(sink, "at %s the loss falls from %s to %s at once", at,
 			rounded_text(sink, k->baseline, 4), rounded_text(sink, k->level, 4));
 	case SPIKE_DIVERGED:
-		return findings_text(sink,
-			"at step %s the loss rises %s and does not come back: %s", at,
+		return findings_text(sink, "at %s the loss rises %s and does not come back: %s", at,
 			height_words(sink, k), back_words(sink, k));
 	default:
-		return findings_text(sink, "at step %s the loss rises %s, %s", at,
-			height_words(sink, k), back_words(sink, k));
+		return findings_text(sink, "at %s the loss rises %s, %s", at, height_words(sink, k),
+			back_words(sink, k));
 	}
 }
 
@@ -191,20 +201,22 @@ static void tell_spike(struct findings *sink, const struct case_curve *c, const 
 	const struct stitch_value *again =
 		k->place == SPIKE_AT_RESUME ? same_elsewhere(c, k) : NULL;
 	bool own = k->place != SPIKE_AT_RESUME || again != NULL;
-	struct finding *f = finding_add(sink, code_of(k, own), "%s%s", message(sink, k),
+	struct finding *f = finding_add(sink, code_of(k, own), "%s%s", message(sink, c, k),
 		k->dead ? ", in a branch that was rolled back" : "");
 	double last = !isnan(k->end_x) ? k->end_x : isnan(k->peak_x) ? k->x : k->peak_x;
 
-	curve_place(f, k->x, last);
+	curve_place(f, c, k->x, last);
 	f->observed = isnan(k->peak) ? quantity_real(k->level) : quantity_real(k->peak);
 	f->expected = quantity_real(k->baseline);
 	if (k->class == SPIKE_NOT_FINITE)
 		f->observed = f->expected = (struct quantity){0};
-	f->meaning = findings_text(
-		sink, "%s%s%s", place_words(sink, k), lead_words(sink, k), interval_words(sink, c));
+	f->meaning = findings_text(sink, "%s%s%s%s", place_words(sink, c, k), lead_words(sink, k),
+		interval_words(sink, c), k->dead ? "" : curve_sources(sink, c, k->x, last));
 	if (again)
 		f->cause = findings_text(sink, "attempt %u has it at the same step: the data's",
 			c->stitch.attempts.items[again->attempt].number);
+	else
+		f->cause = curve_data_cause(sink, k->x, last);
 	/* What was rolled back is no trouble of the weights that survive. */
 	if (k->dead)
 		f->severity = SEVERITY_INFO;
@@ -223,6 +235,9 @@ static void run_spikes(struct audit_case *a, struct findings *sink, struct cover
 	for (size_t i = 0; i < c->spikes.list.count; i++) {
 		const struct spike *k = &c->spikes.list.items[i];
 		if ((k->class == SPIKE_NOT_FINITE && was_skipped(c, k)) || is_replay_edge(c, k))
+			continue;
+		/* A level shift is one without an explanation in the data. */
+		if (k->class == SPIKE_SHIFT && curve_data_cause(sink, k->x, k->x))
 			continue;
 		/* The fall at an epoch's start, where data comes again, is expected. */
 		if (k->class == SPIKE_DROP && k->place == SPIKE_AT_EPOCH)
@@ -269,11 +284,10 @@ static void run_scale(struct audit_case *a, struct findings *sink, struct covera
 		if (isnan(x))
 			continue;
 		struct finding *f = finding_add(sink, FINDING_O105,
-			"from step %s on the loss scale falls from %s to %s%s",
-			count_text(sink, llround(x)), rounded_text(sink, before, 6),
-			rounded_text(sink, after, 6),
+			"from %s on the loss scale falls from %s to %s%s", curve_at(sink, c, x),
+			rounded_text(sink, before, 6), rounded_text(sink, after, 6),
 			tip ? "" : ", in a branch that was rolled back");
-		curve_place(f, x, b->last_x);
+		curve_place(f, c, x, b->last_x);
 		f->observed = quantity_real(after);
 		f->expected = quantity_real(before);
 		if (!tip)

@@ -4,6 +4,9 @@
 
 #include "audit/case.h"
 #include "audit/data.h"
+#include "container/json.h"
+
+#define VERSIONS_MEMORY ((size_t)4 << 20) /* for what two launches say of their packages */
 
 /* Empty attempts ------------------------------------------------------------------------------- */
 
@@ -100,6 +103,72 @@ static void check_seed(struct findings *sink, const struct case_line *c, uint32_
 	}
 }
 
+/* "torch 2.12.0 → 2.13.0, numpy 1.26 → 2.0", the packages that two attempts both name and have
+ * otherwise; "" where there are none. */
+static const char *changed_packages(
+	struct findings *sink, const struct audit_case *c, const char *before, const char *after)
+{
+	struct arena arena;
+	struct error ignored = ERROR_INIT;
+	struct val old, new, name;
+	struct strbuf b;
+	uint64_t more = 0;
+
+	if (!*before || !*after || strcmp(before, after) == 0)
+		return "";
+	arena_init(&arena, VERSIONS_MEMORY);
+	strbuf_init(&b, 400);
+	if (json_decode(slice_of(before), &arena, c->limits, &old, NULL, &ignored) == RP_OK &&
+		json_decode(slice_of(after), &arena, c->limits, &new, NULL, &ignored) == RP_OK)
+		for (uint64_t i = 0; i < val_count(old); i++) {
+			struct val was = val_part(old, i, &name);
+			struct val is = val_get_slice(new, val_slice(name));
+			if (was.kind != VAL_TEXT || is.kind != VAL_TEXT ||
+				slice_eq(val_slice(was), val_slice(is)))
+				continue;
+			if (b.n > 200)
+				more++;
+			else
+				strbuf_printf(&b, "%s%s %s → %s", b.n > 0 ? ", " : "",
+					findings_escaped(sink, val_slice(name)),
+					findings_escaped(sink, val_slice(was)),
+					findings_escaped(sink, val_slice(is)));
+		}
+	if (more > 0)
+		strbuf_printf(&b, " and %llu more", (unsigned long long)more);
+	const char *text = findings_text(sink, "%s", strbuf_text(&b));
+	strbuf_release(&b);
+	arena_release(&arena);
+	return text;
+}
+
+static void check_code(const struct audit_case *audit, struct findings *sink,
+	const struct case_line *c, uint32_t i)
+{
+	const struct ledger *l = c->lineage.ledger;
+	const struct ledger_attempt *a = &l->attempts.items[i];
+	const struct ledger_attempt *b = &l->attempts.items[c->lineage.attempts.items[i].parent];
+	const struct seam *s = NULL;
+	bool code = *a->code && *b->code && strcmp(a->code, b->code) != 0;
+	const char *packages = changed_packages(sink, audit, b->versions, a->versions);
+
+	if (!code && !*packages)
+		return;
+	struct finding *f = finding_add(sink, FINDING_T117, "%s%s: %s%s%s, %s", c->what,
+		data_attempt(sink, l, i),
+		code ? findings_text(sink, "the code changed from %s to %s",
+			       findings_escaped(sink, slice_of(b->code)),
+			       findings_escaped(sink, slice_of(a->code)))
+		     : "libraries changed: ",
+		code && *packages ? ", and libraries: " : "", packages,
+		a->intent.code ? "as declared" : "undeclared");
+	f->place.step_first = f->place.step_last = c->lineage.attempts.items[i].from_step;
+	if (is_proven(seam_into(c, i, &s)))
+		f->meaning = "the data are the same: what differs after this resume, the code did";
+	if (a->intent.code)
+		f->severity = SEVERITY_INFO;
+}
+
 struct shape {
 	uint64_t samples, ranks;
 };
@@ -169,6 +238,7 @@ static void run_data_attempts(struct audit_case *c, struct findings *sink, struc
 			if (n->parent == LEDGER_NONE || (n->alive == 0 && k != g->last))
 				continue;
 			check_seed(sink, line, k);
+			check_code(c, sink, line, k);
 			check_batch(sink, line, k);
 			gaps += n->gap > 0;
 			rivals += n->rivals > 0;

@@ -45,9 +45,9 @@ static void run_moments(struct audit_case *c, struct findings *sink, struct cove
 	if (m.broken > 0)
 		broken_finding(c, sink, &m,
 			findings_text(sink,
-				"%llu of %llu elements of the first moments are too large for their second moments (%llu parameters)",
+				"%llu of %llu elements of the first moments are too large for their second moments (%s)",
 				(unsigned long long)m.broken, (unsigned long long)m.elements,
-				(unsigned long long)m.broken_tensors),
+				counted_text(sink, m.broken_tensors, "parameter")),
 			"the two moments are not a pair: one was reset, swapped, or belongs to other betas",
 			"in m squared, at the most");
 	cover_moments(c, cover, "moments", "Adam's moments against each other", &m);
@@ -81,9 +81,10 @@ static void run_moments_continue(
 		broken_finding(c, sink, &m,
 			findings_text(sink,
 				"the optimizer's state does not continue the previous one: %llu of %llu second moments fell faster than "
-				"beta2 allows in %lld updates (%llu parameters)",
+				"beta2 allows in %lld updates (%s)",
 				(unsigned long long)m.broken, (unsigned long long)m.elements,
-				(long long)steps, (unsigned long long)m.broken_tensors),
+				(long long)steps,
+				counted_text(sink, m.broken_tensors, "parameter")),
 			"the state was made anew, or is of another branch, or of other parameters",
 			"in exp_avg_sq, at the least");
 	cover_moments(c, cover, name, subject, &m);

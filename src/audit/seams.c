@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/size.h"
+
 #define WINDOW_STEPS 64u /* the longest window in which batches take other turns */
 #define MIXED_STEPS 8u   /* the longest in which samples take other batches; beyond it, an order */
 #define SEQUENCE_ROWS 4096u
@@ -449,6 +451,24 @@ static bool speaks_of_key(const struct ledger *l, const struct ledger_attempt *a
 	return false;
 }
 
+/* Samples that are declared to be passed over behind the key's end: its last step is `last`. */
+static uint64_t skipped_behind(const struct ledger *l, const struct ledger_attempt *a,
+	const struct ledger_step *last, uint64_t place)
+{
+	uint64_t samples = 0;
+
+	for (uint32_t i = 0; i < a->intent.skips; i++) {
+		const struct ledger_skip *k = &l->skips.items[a->intent.first_skip + i];
+		int64_t first = k->samples ? (int64_t)place : last->step + 1;
+		first = k->from > first ? k->from : first;
+		if (k->new_order || k->to < first)
+			continue;
+		uint64_t n = (uint64_t)(k->to - first) + 1;
+		samples = size_add(samples, k->samples ? n : size_mul(n, last->n));
+	}
+	return samples;
+}
+
 /* A step's samples against those that come next in the key without what is skipped. */
 static void judge_skip(const struct case_line *c, const struct seam *s, struct seam_judgement *j)
 {
@@ -486,10 +506,18 @@ static void judge_skip(const struct case_line *c, const struct seam *s, struct s
 		differs = sum[0] != want[0] || sum[1] != want[1];
 		met = differs ? met : i;
 	}
+	uint64_t behind = 0;
+	if (s->key.steps > 0)
+		behind = skipped_behind(
+			l, a, &l->steps.items[s->key.first + s->key.steps - 1], place);
+	j->declared = size_add(j->declared, behind);
 	j->proven = met;
 	j->skipped = j->declared;
 	j->outcome = SEAM_SKIPPED;
 	if (!differs && (met > 0 || s->ahead.heads == 0))
+		return;
+	/* Nothing of the key was to come: ids of it in another order are those of a later epoch. */
+	if (want_n == 0 && behind > 0 && !align_in_order(&s->ahead))
 		return;
 	/* What did come: where in the key the first samples lie. */
 	if (align_in_order(&s->ahead))

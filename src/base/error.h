@@ -20,6 +20,7 @@
 struct error {
 	int status;      /* enum rp_status; 0 while nothing went wrong */
 	int os_error;    /* errno where the operating system is the cause, else 0 */
+	bool output;     /* it is what is written that failed, not what is looked at */
 	uint64_t offset; /* byte offset in the file that `text` speaks of, or ERROR_NO_OFFSET */
 	char text[240];
 };

@@ -39,6 +39,14 @@ static int write_whole(int fd, struct slice text, struct error *e)
 	return RP_OK;
 }
 
+/* What fails from here on is output, but for a name that makes no sense. */
+static int as_output(struct error *e, int status)
+{
+	if (status < 0 && status != RP_E_ARGUMENT && e)
+		e->output = true;
+	return status;
+}
+
 static int open_in_folder(struct replacement *r, struct error *e)
 {
 	struct stat st;
@@ -82,7 +90,7 @@ static int open_beside(struct replacement *r, const char *path, struct error *e)
 int replacement_open(struct replacement *r, const char *path, struct error *e)
 {
 	*r = (struct replacement){0};
-	return open_beside(r, path, e);
+	return as_output(e, open_beside(r, path, e));
 }
 
 static void close_both(struct replacement *r)
@@ -96,7 +104,7 @@ static void close_both(struct replacement *r)
 
 int replacement_write(struct replacement *r, struct slice text, struct error *e)
 {
-	return write_whole(r->fd, text, e);
+	return as_output(e, write_whole(r->fd, text, e));
 }
 
 /*
@@ -136,7 +144,7 @@ int replacement_commit(struct replacement *r, struct error *e)
 		fsync(r->folder); /* the name too; where the file system cannot do that, the file is
 				     there all the same */
 	close_both(r);
-	return status;
+	return as_output(e, status);
 }
 
 void replacement_abandon(struct replacement *r)
@@ -152,8 +160,8 @@ static int write_file(const char *path, struct slice text, bool keep, struct err
 	int status = open_beside(&r, path, e);
 
 	if (status < 0)
-		return status;
-	status = write_whole(r.fd, text, e);
+		return as_output(e, status);
+	status = replacement_write(&r, text, e);
 	if (status == RP_OK)
 		return replacement_commit(&r, e);
 	replacement_abandon(&r);

@@ -194,6 +194,8 @@ void answer_unkept(const struct report *r)
 
 int answer_status(const struct error *e)
 {
+	if (e->output)
+		return EXIT_STATUS_FAILED;
 	switch (e->status) {
 	case RP_E_ARGUMENT:
 		return EXIT_STATUS_USAGE;

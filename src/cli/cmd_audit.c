@@ -3,8 +3,10 @@
 
 int cmd_audit(const struct options *o)
 {
-	struct audit_options audit = {
-		.common = o->verify, .told = o->told, .told_count = o->told_count};
+	struct audit_options audit = {.common = o->verify,
+		.told = o->told,
+		.told_count = o->told_count,
+		.rollback = o->rollback};
 	struct report r;
 	struct error e = ERROR_INIT;
 

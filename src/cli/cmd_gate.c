@@ -4,6 +4,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "api/curves.h"
 #include "base/replace.h"
 #include "cli/answer.h"
 
@@ -137,6 +138,11 @@ static int fill_report(
 	const char *path = o->operands[0];
 	struct error unseen = ERROR_INIT;
 
+	if (o->confirm) {
+		struct curves_options curves = {
+			.common = *v, .first = INT64_MIN, .last = INT64_MAX};
+		return curves_confirm(r, path, o->confirm, &curves, e);
+	}
 	if (o->rehearsal)
 		return audit_rehearsal(r, path, o->rehearsal, &audit, e);
 	/* What cannot be looked into is verify's to say. */

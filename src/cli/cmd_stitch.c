@@ -81,6 +81,12 @@ static void complain_losses(const struct report *r)
 	}
 }
 
+/* What an error is about; of several logs it names the one itself. */
+static const char *only_operand(const struct options *o)
+{
+	return o->operand_count == 1 ? o->operands[0] : NULL;
+}
+
 static int answer_table(const struct options *o, const struct curves_options *c)
 {
 	struct table out = {.path = o->output};
@@ -103,7 +109,7 @@ static int answer_table(const struct options *o, const struct curves_options *c)
 	report_release(&r);
 	if (status == RP_OK)
 		return EXIT_STATUS_FINE;
-	return out.gone ? EXIT_STATUS_FAILED : answer_error(o, NULL, &e);
+	return out.gone ? EXIT_STATUS_FAILED : answer_error(o, only_operand(o), &e);
 }
 
 int cmd_stitch(const struct options *o)
@@ -121,5 +127,5 @@ int cmd_stitch(const struct options *o)
 	if (curves_stitch(&r, o->operands, (size_t)o->operand_count, &c, &e) == RP_OK)
 		return answer_report(o, &r);
 	report_release(&r);
-	return answer_error(o, NULL, &e);
+	return answer_error(o, only_operand(o), &e);
 }

@@ -57,12 +57,16 @@
  * curve/      loss logs as tables, whatever wrote them
  *   curve, read, readers.def      files and folders into one log; what all readers share
  *   read_console, console.def     console logs of trainers; console_keys finds the lines that matter,
- *                                 console_line takes them apart, console_marks: launches, saves, …
+ *                                 console_shape recognises them, console_line takes them apart,
+ *                                 console_marks: launches, saves, …
  *   naming, names.def, words.def, roles.def
  *                                 what the name of a series says
  *   rows, xs.def                  records of names and numbers into points
  *   writers, writers.def          who wrote a file, from the names of its series
- *   read_jsonl                    JSON lines
+ *   read_jsonl, members           JSON lines; the numbers of an object
+ *   read_table                    CSV and TSV
+ *   read_trainer_state            trainer_state.json, wandb-summary.json
+ *   read_wandb, read_mlflow       wandb's own files; MLflow's file store
  *   read_tensorboard, tfrecord, crc32c, protobuf
  *                                 event files
  * audit/      the rules: audit, case, rules.def, rule_integrity, rule_position, rule_rng, rule_training,
@@ -144,8 +148,10 @@ int main(int argc, char **argv)
 		return EXIT_STATUS_FAILED;
 	}
 	hold_standard_streams();
-	/* So that a reader who has gone is an error of write(), as any other. */
+	/* So that a reader who has gone, or a file that may not grow, is an error of write(), as any
+	 * other. */
 	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN);
 	strbuf_init(&complaint, COMPLAINT_MAX);
 	bool sound = options_parse(&o, argc, argv, operands, &complaint);
 	int status = run(&o, sound, strbuf_text(&complaint));

@@ -161,9 +161,10 @@ static bool take_with(struct options *o, const char *value)
 	environment_init(&one);
 	bool sound = o->verify.with_count < WITH_MAX && environment_tell(&one, slice_of(value));
 	environment_release(&one);
-	if (sound)
-		o->with[o->verify.with_count++] = value;
-	return sound;
+	if (!sound || environment_contradiction(o->with, o->verify.with_count, slice_of(value)))
+		return false;
+	o->with[o->verify.with_count++] = value;
+	return true;
 }
 
 static bool take_policy(struct options *o, const char *value)
@@ -302,6 +303,18 @@ static bool take_rule(struct options *o, const char *value)
 	return o->olmo = strcmp(value, "olmo") == 0;
 }
 
+static bool take_confirm(struct options *o, const char *value)
+{
+	o->confirm = value;
+	return *value != '\0';
+}
+
+static bool take_rollback(struct options *o, const char *value)
+{
+	(void)value;
+	return o->rollback = true;
+}
+
 static bool take_rehearsal(struct options *o, const char *value)
 {
 	o->rehearsal = value;
@@ -404,7 +417,7 @@ const struct option_row option_rows[] = {
 		"the last step that is kept, or counts for --source", take_until,
 		"a step: 0, 1, 2, ..."},
 	{"series", 0, true, "NAME=PATTERN", OF_CURVES,
-		"take the series NAME (loss, lr, ...) from text: group 1 is the value, 2 the step",
+		"take the series NAME (loss, lr, ...) from text: one group, the value; or step and value",
 		take_series, "NAME=PATTERN, an extended regular expression, at most 64 times"},
 	{"csv", 0, false, NULL, OF(stitch), "the curve as a table to stdout (or -o FILE)", take_csv,
 		NULL},
@@ -435,6 +448,12 @@ const struct option_row option_rows[] = {
 	{"resume", 0, true, "ATTEMPT:STEP", OF_LOGS | OF(gate) | OF(stitch),
 		"ATTEMPT resumed from the checkpoint of STEP, where the log does not say it",
 		take_resume, "ATTEMPT:STEP, two whole numbers, at most 64 times"},
+	{"confirm", 0, false, "LOG", OF(gate),
+		"judge a relaunch by the first steps in LOG, against the logs in CKPT's place",
+		take_confirm, "a training log"},
+	{"rollback-candidates", 0, false, NULL, OF(audit),
+		"name the newest complete checkpoint before the first sign of trouble",
+		take_rollback, NULL},
 	{"rehearsal", 0, false, "LOG", OF(gate),
 		"the log of what the launch would read, held against the run's log", take_rehearsal,
 		"a sample log"},
@@ -517,6 +536,11 @@ static bool complain_unknown_option(struct strbuf *b, const char *element)
 		return false;
 	memcpy(word, element + 2, n);
 	word[n] = '\0';
+	/* What other tools have. */
+	if (strcmp(word, "json") == 0) {
+		suggest(b, "--", "format json");
+		return false;
+	}
 	for (size_t i = 0; i < ROW_COUNT; i++) {
 		names[i] = option_rows[i].name;
 		/* Abbreviations are refused, since they change their meaning when options are
@@ -565,10 +589,23 @@ static void complain_limit(struct strbuf *b, const char *value)
 	complain(b, "--limit wants NAME=VALUE with a positive whole number, not", value);
 }
 
-static bool complain_value(struct strbuf *b, const struct option_row *row, const char *value)
+static bool complain_value(
+	struct strbuf *b, const struct options *o, const struct option_row *row, const char *value)
 {
+	const char *other = row->take == take_with ? environment_contradiction(o->with,
+							     o->verify.with_count, slice_of(value))
+						   : NULL;
+
 	if (row->take == take_limit) {
 		complain_limit(b, value);
+		return false;
+	}
+	if (other) {
+		strbuf_printf(b, "--%s ", row->name);
+		show(b, other);
+		strbuf_printf(b, " and --%s ", row->name);
+		show(b, value);
+		strbuf_add_text(b, " contradict each other");
 		return false;
 	}
 	strbuf_printf(b, "--%s wants %s, not ", row->name, row->wanted);
@@ -644,7 +681,7 @@ static bool take_option(struct parsing *p, const struct option_row *row, const c
 		return false;
 	}
 	return row->take(p->o, row->argument ? optarg : NULL) ||
-	       complain_value(p->complaint, row, optarg);
+	       complain_value(p->complaint, p->o, row, optarg);
 }
 
 static bool take_operand(struct parsing *p, const char *word)

@@ -60,6 +60,8 @@ struct options {
 	const char *plot;    /* of stitch: "auto", "ascii", "none", or NULL */
 	int64_t first_step;  /* of stitch: --from; INT64_MIN: none */
 	bool csv, dead, olmo; /* of stitch */
+	bool rollback;        /* of audit: --rollback-candidates */
+	const char *confirm; /* of gate, or NULL */
 	const char *rehearsal; /* of gate, or NULL */
 	bool print_path, force;
 	bool defects; /* of explain: list the known defects */

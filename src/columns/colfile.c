@@ -251,7 +251,11 @@ int colfile_finish(struct colfile_writer *w, struct error *e)
 	free(w->deflated);
 	if (ok(w))
 		return RP_OK;
-	return fail(e, w->error.status, w->error.offset, "%s", w->error.text);
+	int status = fail(e, w->error.status == RP_E_FORMAT ? RP_E_IO : w->error.status,
+		w->error.offset, "%s", w->error.text);
+	if (e)
+		e->output = w->error.status != RP_E_ARGUMENT;
+	return status;
 }
 
 /* Reading -------------------------------------------------------------------------------------- */

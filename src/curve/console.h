@@ -73,6 +73,7 @@ double console_clock(struct slice text);
  */
 struct console_head {
 	double x, epoch, total; /* NAN: not there; total: the %n behind %x */
+	double done;            /* of a progress bar: the batches */
 	size_t fields;
 };
 
@@ -99,6 +100,93 @@ bool console_next(
 /* The first whole number at or behind `at`, thousands apart by commas or not. */
 bool console_whole(struct slice text, size_t at, double *value);
 
+/* Shapes --------------------------------------------------------------------------------------- */
+
+enum console_how {
+	CONSOLE_ON_LINE,
+	CONSOLE_X_IS_FIELD,
+	CONSOLE_BELOW,
+	CONSOLE_BAR,
+	CONSOLE_KERAS,
+	CONSOLE_TURN
+};
+
+/* What console.def says of the flags. */
+enum console_flag {
+	CONSOLE_FROM_0 = 1,
+	CONSOLE_SHORT = 2,
+	CONSOLE_MEGATRON = 4,
+	CONSOLE_HELD_OUT = 8,
+	CONSOLE_EACH_RANK = 16,
+	CONSOLE_FIRST = 32,
+	CONSOLE_ONE_WORD = 64,
+	CONSOLE_AT_LAST = 128,
+	CONSOLE_DATA_BEFORE = 256,
+	CONSOLE_AS_STEPS = 512,
+	CONSOLE_BITS = 1024,
+};
+
+#define CONSOLE_SHAPES_MAX 64u
+#define CURVE_ANY 0xff /* the mean is the row's */
+
+struct console_field_row {
+	struct slice name;
+	uint8_t role, mean;
+	const char *other;
+};
+
+/* A row of console.def. */
+struct console_shape {
+	const char *trainer;
+	enum console_how how;
+	struct slice key;
+	const char *head;
+	enum console_style style;
+	enum curve_unit unit;
+	enum curve_mean mean;
+	unsigned flags;
+	const struct console_field_row *fields; /* up to one without a name */
+};
+
+/* The keys of marks, which come first, and of shapes, and what follows from a key. */
+struct console_index {
+	struct console_keys keys;
+	struct slice texts[CONSOLE_KEYS_MAX];
+	uint64_t rows[CONSOLE_KEYS_MAX];   /* bits of the shapes that have the key */
+	size_t within[CONSOLE_SHAPES_MAX]; /* where the key stands in the head, or SIZE_MAX */
+};
+
+void console_index_init(struct console_index *x);
+
+/* What was recognised in a line. */
+struct console_found {
+	const struct console_shape *shape;
+	struct console_head head;
+	size_t key; /* where it stands */
+};
+
+/* The first row of the table that fits the line, whose keys are `hits`. False where none does. */
+bool console_recognise(const struct console_index *x, const struct console_line *l,
+	const struct console_hit *hits, size_t n, struct console_found *m);
+
+/* The row's field of a name, or NULL. */
+const struct console_field_row *console_field_of(const struct console_shape *s, struct slice name);
+
+/* console_next() in the way of the row. */
+bool console_shape_field(
+	const struct console_shape *s, struct slice text, size_t *at, struct console_field *f);
+
+struct slice console_last_word(struct slice text);
+
+/* Where the counts of a bar of tqdm are: "| 210/500 [". */
+bool console_bar(struct slice text, double *n, double *total);
+
+/* x of a line of no known trainer: a step, or an epoch with the part of it that is done. */
+bool console_guess_x(struct slice text, double *x, enum curve_unit *unit);
+
+/* The next name and number of such a line, with a sign or only space between them. */
+bool console_next_guess(struct slice text, size_t *at, struct console_field *f);
+
 /* Marks ---------------------------------------------------------------------------------------- */
 
 /* What the reader knows of the file so far, as far as marks need it. */
@@ -124,6 +212,9 @@ extern const size_t console_mark_count;
 
 /* Whether mark `row` tells that a known trainer wrote the file. */
 bool console_mark_is_banner(size_t row);
+
+/* Say that a process started, unless that was said and nothing came since. */
+int console_launch(struct console_marks *m, struct error *e);
 
 /* Say what the line says, if it does; `at` is where the key stands. */
 int console_mark(struct console_marks *m, size_t row, const struct console_line *line, size_t at,

@@ -27,14 +27,38 @@ static uint32_t hash(uint32_t w)
 /* How often a byte occurs in logs, roughly: the key's rarest part is looked for. */
 static unsigned frequency(char c)
 {
-	static const char common[] = "kvbgyfwmpucldhrsnioate ";
-	const char *at = memchr(common, c, sizeof common - 1);
+	static const uint8_t common[256] = {['k'] = 2,
+		['v'] = 3,
+		['b'] = 4,
+		['g'] = 5,
+		['y'] = 6,
+		['f'] = 7,
+		['w'] = 8,
+		['m'] = 9,
+		['p'] = 10,
+		['u'] = 11,
+		['c'] = 12,
+		['l'] = 13,
+		['d'] = 14,
+		['h'] = 15,
+		['r'] = 16,
+		['s'] = 17,
+		['n'] = 18,
+		['i'] = 19,
+		['o'] = 20,
+		['a'] = 21,
+		['t'] = 22,
+		['e'] = 23,
+		[' '] = 24,
+		['.'] = 20,
+		['_'] = 6,
+		['-'] = 6,
+		['/'] = 6,
+		['0'] = 20,
+		['1'] = 20,
+		['2'] = 20};
 
-	if (at)
-		return (unsigned)(at - common) + 2;
-	if ((c >= '0' && c <= '9') || c == '.')
-		return 20;
-	return c == '_' || c == '-' || c == '/' ? 6 : 1;
+	return common[(unsigned char)c] + 1u;
 }
 
 /* Where the five rarest bytes of a key begin. */

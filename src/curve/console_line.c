@@ -221,8 +221,10 @@ double console_clock(struct slice text)
 static size_t match_number(struct slice text, size_t at, char what, struct console_head *h)
 {
 	double value;
-	size_t end = digits(text, at, 15, &value);
 
+	if (what == 'f' && at < text.n && text.p[at] == '-')
+		at++;
+	size_t end = digits(text, at, 15, &value);
 	if (what == 'f')
 		while (end < text.n && (is_digit(text.p[end]) || text.p[end] == '.'))
 			end++;
@@ -242,7 +244,7 @@ static size_t match_number(struct slice text, size_t at, char what, struct conso
 
 size_t console_match(struct slice text, size_t at, const char *pattern, struct console_head *h)
 {
-	*h = (struct console_head){NAN, NAN, NAN, SIZE_MAX};
+	*h = (struct console_head){NAN, NAN, NAN, NAN, SIZE_MAX};
 	for (const char *p = pattern; *p; p++) {
 		if (*p == ' ') {
 			while (at < text.n && is_space(text.p[at]))

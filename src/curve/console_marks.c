@@ -84,6 +84,11 @@ static int say_once(struct console_marks *m, enum curve_mark_kind kind, double x
 	return say(m, kind, x, NAN, text, e);
 }
 
+int console_launch(struct console_marks *m, struct error *e)
+{
+	return say_once(m, CURVE_LAUNCH, NAN, (struct slice){"", 0}, e);
+}
+
 static int say_setting(
 	struct console_marks *m, struct slice name, struct slice value, struct error *e)
 {
@@ -225,6 +230,19 @@ static int say_newest(
 	return isnan(x) ? RP_OK : say_once(m, kind, x, path, e);
 }
 
+/* A launch that goes on from a folder, or from a step. */
+static int say_resumed(struct console_marks *m, struct slice rest, struct error *e)
+{
+	size_t at = slice_find(rest, SLICE("global step "));
+	double x;
+
+	if (say_once(m, CURVE_LAUNCH, NAN, (struct slice){"", 0}, e) < 0)
+		return e->status;
+	if (at != SIZE_MAX && number_here(behind(rest, at + 12), &x))
+		return say_once(m, CURVE_LOADED, x, (struct slice){"", 0}, e);
+	return say_once(m, CURVE_LOADED, NAN, path_in(rest), e);
+}
+
 /*
  * An overflow: the loss scale is lowered, or the step is skipped only. Every rank prints it; the
  * first one is listened to.
@@ -317,9 +335,7 @@ int console_mark(struct console_marks *m, size_t row, const struct console_line 
 		return say_newest(
 			m, kind, rest.n > 0 && rest.p[0] != '(' ? path_in(rest) : none, e);
 	case RESUMED:
-		if (say_once(m, kind, NAN, none, e) < 0)
-			return e->status;
-		return say_once(m, CURVE_LOADED, NAN, path_in(rest), e);
+		return say_resumed(m, rest, e);
 	case DEVICES:
 		return numbered && slice_find(rest, SLICE(" devices")) != SIZE_MAX
 			       ? say_once(m, kind, NAN, none, e)

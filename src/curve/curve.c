@@ -84,9 +84,16 @@ static const struct curve_reader *recognise(
 
 const char *curve_recognise(const char *name, const void *head, size_t n)
 {
+	char *copy = malloc(n + LINES_PADDING);
 	bool sure;
-	const struct curve_reader *r = recognise(name, head, n, &sure);
 
+	if (!copy)
+		return NULL;
+	if (n > 0)
+		memcpy(copy, head, n);
+	memset(copy + n, '\n', LINES_PADDING);
+	const struct curve_reader *r = recognise(name, copy, n, &sure);
+	free(copy);
 	return sure ? r->name : NULL;
 }
 
@@ -122,7 +129,7 @@ struct opening {
 	size_t read;
 	struct error first; /* why the first file that could not be read was not */
 	const char *first_file;
-	char head[CURVE_HEAD];
+	char head[CURVE_HEAD + LINES_PADDING]; /* what was read of it ends with '\n' */
 };
 
 static int no_memory(struct error *e)
@@ -244,6 +251,14 @@ static const char *what_is(const char *head, size_t n)
 	return "is no loss log: nothing in its beginning looks like one";
 }
 
+static int read_head(struct opening *o, const struct source *s, size_t *n, struct error *e)
+{
+	int status = source_read_some(s, 0, o->head, CURVE_HEAD, n, e);
+
+	memset(o->head + *n, '\n', LINES_PADDING);
+	return status;
+}
+
 /* Find out what a file is. */
 static int look_at(struct opening *o, struct log_file *f, struct error *e)
 {
@@ -252,13 +267,15 @@ static int look_at(struct opening *o, struct log_file *f, struct error *e)
 
 	if (open_source(f, &source, e) < 0)
 		return e->status;
-	int status = source_read_some(&source, 0, o->head, CURVE_HEAD, &n, e);
+	int status = read_head(o, &source, &n, e);
 	f->device = source.device;
 	f->inode = source.inode;
+	f->reader = status < 0 ? NULL : recognise(base_name(f->path), o->head, n, &f->sure);
+	if (f->reader && !f->sure && !f->named && f->reader->search)
+		f->sure = f->reader->search(base_name(f->path), &source);
 	source_close(&source);
 	if (status < 0)
 		return status;
-	f->reader = recognise(base_name(f->path), o->head, n, &f->sure);
 	if (!f->sure && !f->named)
 		f->reader = NULL;
 	if (f->reader) {
@@ -351,7 +368,7 @@ static int read_file(struct opening *o, struct log_file *f, struct error *e)
 		return no_memory(e);
 	}
 	int status = RP_OK;
-	if (source_read_some(&source, 0, o->head, CURVE_HEAD, &r.head_n, &why) < 0) {
+	if (read_head(o, &source, &r.head_n, &why) < 0) {
 		pass_by(o, f, &why);
 		curve_lost(&r, "%s", why.text);
 	} else {

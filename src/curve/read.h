@@ -17,7 +17,7 @@ struct curve_reading {
 	const struct source *source;
 	uint32_t file;    /* index */
 	const char *name; /* base name: some formats say things in it */
-	const char *head; /* its first bytes */
+	const char *head; /* its first bytes, behind which stand LINES_PADDING line ends */
 	size_t head_n;
 	uint64_t at; /* line or offset of the record at hand */
 	double wall; /* of the record at hand, or NAN */
@@ -28,7 +28,8 @@ struct curve_reading {
 struct curve_reader {
 	const char *name;
 	/* How sure it is that this is one of its files: 0 not, 1 could be (only if no other wants
-	 * it, and only where the user named the file), 2 is. */
+	 * it, and only where the user named the file), 2 is. Behind `head` stand LINES_PADDING line
+	 * ends. */
 	int (*probe)(const char *name, const char *head, size_t n);
 	/* Read it all. What cannot be read is counted by curve_lost(); an error is one that ends
 	 * the reading of all files (memory). */
@@ -36,6 +37,9 @@ struct curve_reader {
 	/* When the file was begun, in seconds or any other number that grows from file to file; NAN
 	 * where it does not say. May be NULL. */
 	double (*begun)(const char *name, const char *head, size_t n);
+	/* Whether a file in a folder that could be one, by its beginning, is one by what follows.
+	 * May be NULL. */
+	bool (*search)(const char *name, const struct source *source);
 };
 
 /* What the name of a series says, by names.def and the rules of naming.c. */

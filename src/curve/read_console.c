@@ -17,7 +17,8 @@
 #include "base/text.h"
 #include "curve/console.h"
 
-#define PIECE ((size_t)1 << 20)     /* bytes of a line from which on it is read in pieces */
+#define PIECE ((size_t)1 << 20)         /* bytes of a line from which on it is read in pieces */
+#define SEARCH_MAX ((uint64_t)64 << 20) /* bytes in which a first known line is looked for */
 #define PLAIN_MAX ((size_t)1 << 16) /* bytes of a line with escape sequences that are looked at */
 #define BELOW_MAX 16u               /* points that wait for their lines, of different ranks */
 #define BELOW_LINES 4096u           /* lines after which one waits no longer */
@@ -26,82 +27,39 @@
 #define TRAINERS_MAX 4u             /* named in a file's writer */
 #define NAME_MAX_BYTES 128u         /* of a series whose name is put together here */
 #define KNOWN_SERIES 256u           /* that are found at once */
-#define KEPT_VALUES 32u             /* of a progress bar, to tell new ones from old ones */
-
-/* The table ------------------------------------------------------------------------------------ */
-
-enum shape_how { ON_LINE, X_IS_FIELD, BELOW, BAR, KERAS, TURN };
-
-enum shape_flag {
-	FROM_0 = 1,
-	SHORT = 2,
-	MEGATRON = 4,
-	HELD_OUT = 8,
-	EACH_RANK = 16,
-	FIRST = 32,
-	ONE_WORD = 64,
-	AT_LAST = 128,
-	DATA_BEFORE = 256,
-};
-
-#define CURVE_ANY 0xff /* the mean is the row's */
-
-struct field_row {
-	struct slice name;
-	uint8_t role, mean;
-	const char *other;
-};
-
-struct shape {
-	const char *trainer;
-	enum shape_how how;
-	struct slice key;
-	const char *head;
-	enum console_style style;
-	enum curve_unit unit;
-	enum curve_mean mean;
-	unsigned flags;
-	const struct field_row *fields; /* up to one without a name */
-};
-
-#define FIELD(name, role, mean, other) {{name, sizeof name - 1}, CURVE_##role, CURVE_##mean, other},
-#define SHAPE(trainer, how, key, head, style, unit, mean, flags, fields)                           \
-	{trainer, how, {key, sizeof key - 1}, head, CONSOLE_##style, CURVE_##unit, CURVE_##mean,   \
-		flags, (const struct field_row[]){fields{{NULL, 0}, 0, 0, NULL}}},
-
-static const struct shape shapes[] = {
-#include "curve/console.def"
-};
-
-#define SHAPES (sizeof shapes / sizeof *shapes)
-
-/* What the user asks for, whatever trainer wrote it: words before x, and its unit. */
-static const struct {
-	const char *word;
-	enum curve_unit unit;
-} x_words[] = {{"global_step", CURVE_STEPS}, {"global step", CURVE_STEPS}, {"step", CURVE_STEPS},
-	{"iteration", CURVE_STEPS}, {"iter", CURVE_STEPS}, {"update", CURVE_STEPS},
-	{"batch", CURVE_CALLS}, {"epoch", CURVE_EPOCHS}};
-
-_Static_assert(SHAPES <= 64, "a row of shapes is a bit of 64");
-
-/* The keys of marks and shapes, and what follows from a key. */
-struct shape_index {
-	struct console_keys keys;
-	struct slice texts[CONSOLE_KEYS_MAX];
-	uint64_t rows[CONSOLE_KEYS_MAX]; /* bits of the shapes that have the key */
-	size_t within[SHAPES];           /* where the key stands in the head, or SIZE_MAX */
-};
+#define SHOWN_VALUES 32u            /* of a progress bar, to tell new ones from old ones */
+#define HELD_FIELDS 16u             /* of a progress bar */
 
 /* State ---------------------------------------------------------------------------------------- */
 
 /* A point whose fields are on the lines that follow. */
 struct below {
 	int32_t rank;
-	const struct shape *shape;
+	const struct console_shape *shape;
 	double x, wall;
 	enum curve_unit unit;
 	uint64_t until; /* the last line that may belong to it */
+};
+
+/* What a progress bar shows at its place. */
+struct held_field {
+	char text[120]; /* the name, then the value */
+	uint8_t name_n, value_n;
+	bool running; /* a mean that runs over steps */
+};
+
+struct held_bar {
+	const struct console_shape *shape;
+	double x;
+	uint64_t at;
+	bool said; /* a bar that is drawn again later says nothing new */
+	size_t count;
+	struct held_field fields[HELD_FIELDS];
+};
+
+struct shown_value {
+	uint64_t name; /* hashed */
+	double value;
 };
 
 /* A series by what it was asked for with: a row of a table asks for the same ones again and again.
@@ -109,6 +67,17 @@ struct below {
 struct known_series {
 	uint64_t hash;
 	uint32_t series;
+};
+
+/*
+ * A row of Transformers', which says an epoch only, and the points that it made. The progress bar
+ * that is printed again behind it says the step.
+ */
+struct epoch_row {
+	size_t first, count; /* in the log's points */
+	double epoch, step;  /* step NAN: no bar */
+	float resolution;    /* of the epoch */
+	bool launched;       /* it may be the first one of a launch */
 };
 
 struct pattern {
@@ -121,7 +90,7 @@ struct pattern {
 struct console {
 	struct curve_reading *r;
 	struct lines lines;
-	struct shape_index index;
+	struct console_index index;
 	struct console_marks marks;
 	struct known_series known[KNOWN_SERIES];
 	char *plain;
@@ -132,11 +101,18 @@ struct console {
 	size_t loss_name_n;
 	double before;
 	uint64_t marks_seen;
+	/* Of a line without an end: where it ends, since what touches that may be cut off. */
+	const char *cut;
+	bool torn;
 	/* Progress bars. */
 	double epoch; /* Keras: the one at hand; NAN: not known */
 	double version;
-	uint64_t kept_names[KEPT_VALUES];
-	double kept_values[KEPT_VALUES], kept_x[KEPT_VALUES];
+	double batches; /* of an epoch, as Lightning's bar says; NAN: not known */
+	struct held_bar bar;
+	struct shown_value shown[SHOWN_VALUES];
+	ARRAY(struct epoch_row) epoch_rows;
+	bool bar_follows; /* if what follows the newest of them is one */
+	bool launched;    /* since then */
 	/* What else was asked for. */
 	struct pattern patterns[PATTERN_MAX];
 	size_t pattern_count;
@@ -152,34 +128,7 @@ static uint64_t points_of(const struct curve_reading *r)
 	return r->log->files.items[r->file].points;
 }
 
-static void index_init(struct shape_index *x)
-{
-	size_t n = console_mark_count;
-
-	memset(x, 0, sizeof *x);
-	memcpy(x->texts, console_mark_keys, n * sizeof *x->texts);
-	for (size_t i = 0; i < SHAPES; i++) {
-		size_t at = console_mark_count;
-		while (at < n && !slice_eq(x->texts[at], shapes[i].key))
-			at++;
-		if (at == n)
-			x->texts[n++] = shapes[i].key;
-		x->rows[at] |= (uint64_t)1 << i;
-		if (shapes[i].head)
-			x->within[i] = slice_find(slice_of(shapes[i].head), shapes[i].key);
-	}
-	console_keys_init(&x->keys, x->texts, n);
-}
-
 /* Points --------------------------------------------------------------------------------------- */
-
-static const struct field_row *field_of(const struct shape *s, struct slice name)
-{
-	for (const struct field_row *f = s->fields; f->name.p; f++)
-		if (slice_eq(f->name, name))
-			return f;
-	return NULL;
-}
 
 static bool is_asked(const struct console *c, enum curve_role role, struct slice name)
 {
@@ -203,13 +152,23 @@ static float unit_of_digits(double value, int digits)
 
 /* Where a value stands, and what is known of its line. */
 struct place {
-	const struct shape *shape;
+	const struct console_shape *shape;
 	double x;
 	enum curve_unit unit;
 	int32_t rank;
 	struct slice held_out; /* what the line calls its data: "validation", "validation-1" */
 	enum curve_role role;  /* of what was added last */
 };
+
+/* Whether a value may go on behind the end of the file. */
+static bool is_cut(const struct console *c, struct slice value)
+{
+	bool cut = c->cut && value.p + value.n >= c->cut;
+
+	if (cut)
+		c->r->log->files.items[c->r->file].torn = true;
+	return cut;
+}
 
 static void meet_trainer(struct console *c, const char *trainer)
 {
@@ -236,6 +195,14 @@ static int find_series(struct console *c, const struct place *at, struct slice n
 	if (curve_series_of(c->r, name, role, at->unit, mean, at->rank, series, e) < 0)
 		return e->status;
 	*k = (struct known_series){hash, *series};
+	if (*series == CURVE_NONE)
+		return RP_OK;
+	/* A row's mean is of its losses; all else, and what is evaluated, is as it was at the step.
+	 */
+	struct curve_series *s = &c->r->log->series.items[*series];
+	if (s->mean == CURVE_OF_INTERVAL && s->role != CURVE_LOSS && s->role != CURVE_PART_LOSS &&
+		s->role != CURVE_SOURCE_LOSS)
+		s->mean = CURVE_OF_STEP;
 	return RP_OK;
 }
 
@@ -253,7 +220,7 @@ static int add_number(struct console *c, struct place *at, struct slice name, en
 		return e->status;
 	if (series != CURVE_NONE)
 		at->role = r->log->series.items[series].role;
-	if (at->shape->flags & FROM_0 && at->role != CURVE_VALID_LOSS)
+	if (at->shape->flags & CONSOLE_FROM_0 && at->role != CURVE_VALID_LOSS)
 		x += 1;
 	if (at->role != CURVE_OTHER) {
 		c->marks.last_x = x;
@@ -278,9 +245,9 @@ static struct slice held_out_name(const struct place *at, struct slice name, cha
 }
 
 static float resolution_of(
-	const struct shape *s, const struct console_field *f, double value, float printed)
+	const struct console_shape *s, const struct console_field *f, double value, float printed)
 {
-	if (s->flags & SHORT)
+	if (s->flags & CONSOLE_SHORT)
 		return unit_of_digits(value, 3);
 	if (s->style != CONSOLE_DICT)
 		return printed;
@@ -296,8 +263,8 @@ static float resolution_of(
 static int add_field(
 	struct console *c, struct place *at, const struct console_field *f, struct error *e)
 {
-	const struct shape *s = at->shape;
-	const struct field_row *row = field_of(s, f->name);
+	const struct console_shape *s = at->shape;
+	const struct console_field_row *row = console_field_of(s, f->name);
 	enum curve_role role = row ? (enum curve_role)row->role : CURVE_OTHER;
 	enum curve_mean mean = row && row->mean != CURVE_ANY ? (enum curve_mean)row->mean : s->mean;
 	struct slice name = row && row->other[0] ? slice_of(row->other) : f->name;
@@ -306,12 +273,13 @@ static int add_field(
 	float resolution;
 
 	at->role = CURVE_OTHER;
-	if (!curve_number(f->value, s->flags & SHORT, &value, &resolution))
+	if (is_cut(c, f->value) ||
+		!curve_number(f->value, s->flags & CONSOLE_SHORT, &value, &resolution))
 		return RP_OK;
 	/* Ranks of a pipeline that do not know the loss print -1. */
-	if (s->flags & EACH_RANK && value == -1 && role != CURVE_OTHER)
+	if (s->flags & CONSOLE_EACH_RANK && value == -1 && role != CURVE_OTHER)
 		return RP_OK;
-	if (s->flags & HELD_OUT) {
+	if (s->flags & CONSOLE_HELD_OUT) {
 		if (!row)
 			return RP_OK;
 		name = held_out_name(at, name, text);
@@ -365,200 +333,11 @@ static int end_megatron(
 		at->shape->mean, NAN, 0, e);
 }
 
-/* Rows ----------------------------------------------------------------------------------------- */
-
-static bool is_word_byte(char c)
-{
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-	       c == '_' || c == '-';
-}
-
-/* What was recognised in a line. */
-struct match {
-	const struct shape *shape;
-	struct console_head head;
-	size_t key; /* where it stands */
-};
-
-/* Where the head of a row would begin, or SIZE_MAX. */
-static size_t head_begin(
-	const struct shape *s, const struct console_line *l, size_t key, size_t within)
-{
-	size_t at = l->begin;
-
-	if (s->flags & FIRST) {
-		while (at < l->text.n && l->text.p[at] == ' ')
-			at++;
-		return at;
-	}
-	if (within == SIZE_MAX || key < within)
-		return SIZE_MAX;
-	at = key - within;
-	return at > 0 && is_word_byte(l->text.p[at - 1]) && is_word_byte(l->text.p[at]) ? SIZE_MAX
-											: at;
-}
-
-static struct slice last_word(struct slice name)
-{
-	size_t at = name.n;
-
-	while (at > 0 && name.p[at - 1] != ' ' && name.p[at - 1] != '\t')
-		at--;
-	return (struct slice){name.p + at, name.n - at};
-}
-
-static bool next_field(
-	const struct shape *s, struct slice text, size_t *at, struct console_field *f)
-{
-	if (!console_next(text, s->style, at, f))
-		return false;
-	if (s->flags & ONE_WORD)
-		f->name = last_word(f->name);
-	return true;
-}
-
-/* Whether the line has a field called so that is a number. */
-static bool find_number(
-	const struct shape *s, struct slice text, size_t at, const char *name, double *value)
-{
-	struct console_field f;
-	float resolution;
-
-	while (next_field(s, text, &at, &f))
-		if (slice_is(f.name, name))
-			return curve_number(f.value, false, value, &resolution) && isfinite(*value);
-	return false;
-}
-
-/* A dictionary counts only where a loss is in it, or what ends a training. */
-static bool has_measure(const struct shape *s, struct slice text, size_t at)
-{
-	struct console_field f;
-
-	while (next_field(s, text, &at, &f)) {
-		enum curve_role role = curve_meaning_of(f.name).role;
-		if (role == CURVE_LOSS || role == CURVE_VALID_LOSS || role == CURVE_LR ||
-			field_of(s, f.name))
-			return true;
-	}
-	return false;
-}
-
-/* Where the fields of a row begin whose x is a field. */
-static size_t fields_begin(const struct shape *s, const struct console_line *l, size_t key)
-{
-	if (s->style != CONSOLE_DICT)
-		return l->begin;
-	/* The last brace that opens before the key. */
-	for (size_t i = key; i > l->begin; i--)
-		if (l->text.p[i - 1] == '{')
-			/* A JSON document a line is for another reader. */
-			return s->key.p[0] == '"' && i - 1 == l->begin ? SIZE_MAX : i - 1;
-	return SIZE_MAX;
-}
-
-static bool match_fields(
-	const struct shape *s, const struct console_line *l, size_t key, struct console_head *h)
-{
-	size_t begin = fields_begin(s, l, key);
-
-	*h = (struct console_head){NAN, NAN, NAN, begin};
-	return begin != SIZE_MAX && find_number(s, l->text, begin, s->head, &h->x) &&
-	       has_measure(s, l->text, begin);
-}
-
-/*
- * A progress bar of tqdm: "Epoch 3:  42%|███   | 210/500 [00:10<00:14, 20.5it/s, loss=0.3]". x is
- * the epoch with the part of it that is done.
- */
-static bool match_bar(const struct console_line *l, size_t key, struct console_head *h)
-{
-	struct slice text = l->text, label = {text.p, key};
-	size_t epoch = slice_find(label, SLICE("Epoch "));
-	size_t done = slice_find(label, SLICE("%|"));
-	double n, total;
-
-	*h = (struct console_head){NAN, NAN, NAN, key};
-	if (epoch == SIZE_MAX || done == SIZE_MAX || epoch > done)
-		return false;
-	size_t bar = key;
-	while (bar > done && text.p[bar - 1] != '|')
-		bar--;
-	struct console_head counts;
-	if (console_match(text, epoch, "Epoch %e", &counts) == SIZE_MAX)
-		return false;
-	h->epoch = counts.epoch;
-	if (console_match(text, bar, " %x/%n ", &counts) == SIZE_MAX || !(counts.total > 0))
-		return false;
-	n = counts.x;
-	total = counts.total;
-	h->x = h->epoch + n / total;
-	h->fields = key + 6;
-	return n <= total;
-}
-
-/* "  210/469 ━━━━ 1s 2ms/step - accuracy: 0.1 - loss: 2.3" below "Epoch 3/10". */
-static bool match_keras(
-	const struct console *c, const struct console_line *l, struct console_head *h)
-{
-	struct console_head counts;
-
-	if (console_match(l->text, l->begin, " %x/%n ", &counts) == SIZE_MAX || !(counts.total > 0))
-		return false;
-	*h = (struct console_head){NAN, NAN, counts.total, counts.fields};
-	/* Without its epoch's line it tells nothing. */
-	if (c && !isnan(c->epoch))
-		h->x = c->epoch - 1 + counts.x / counts.total;
-	return counts.x <= counts.total;
-}
-
-static bool match_shape(const struct shape_index *x, const struct console *c, const struct shape *s,
-	const struct console_line *l, size_t key, struct match *m)
-{
-	size_t at;
-
-	m->shape = s;
-	m->key = key;
-	switch (s->how) {
-	case ON_LINE:
-	case BELOW:
-		at = head_begin(s, l, key, x->within[s - shapes]);
-		return at != SIZE_MAX && console_match(l->text, at, s->head, &m->head) != SIZE_MAX;
-	case X_IS_FIELD:
-		return match_fields(s, l, key, &m->head);
-	case BAR:
-		return match_bar(l, key, &m->head);
-	case KERAS:
-		return match_keras(c, l, &m->head);
-	case TURN:
-		return console_match(l->text, l->begin, s->head, &m->head) == l->text.n;
-	}
-	return false;
-}
-
-/* The first row of the table that fits the line. */
-static bool match_line(const struct shape_index *x, const struct console *c,
-	const struct console_line *l, const struct console_hit *hits, size_t n, struct match *m)
-{
-	uint64_t rows = 0;
-
-	for (size_t k = 0; k < n; k++)
-		rows |= x->rows[hits[k].key];
-	for (; rows; rows &= rows - 1) {
-		size_t i = (size_t)__builtin_ctzll(rows);
-		for (size_t k = 0; k < n; k++)
-			if (x->rows[hits[k].key] >> i & 1 &&
-				match_shape(x, c, &shapes[i], l, hits[k].at, m))
-				return true;
-	}
-	return false;
-}
-
 /* What stands before "loss at iteration": the name of the data. */
-static struct slice held_out_of(const struct console_line *l, const struct match *m)
+static struct slice held_out_of(const struct console_line *l, const struct console_found *m)
 {
 	struct slice before = slice_trim((struct slice){l->text.p + l->begin, m->key - l->begin});
-	struct slice word = last_word(before);
+	struct slice word = console_last_word(before);
 
 	return word.n == 0 || slice_is(word, "valid") || word.n > 64 ? SLICE("validation") : word;
 }
@@ -567,24 +346,118 @@ static struct slice held_out_of(const struct console_line *l, const struct match
 static int take_fields(
 	struct console *c, struct place *at, struct slice text, size_t from, struct error *e)
 {
-	const struct shape *s = at->shape;
+	const struct console_shape *s = at->shape;
 	struct megatron_row m = {false, NAN};
 	struct console_field f;
 
-	while (next_field(s, text, &from, &f)) {
-		if (s->how == X_IS_FIELD && slice_is(f.name, s->head))
+	while (console_shape_field(s, text, &from, &f)) {
+		if (s->how == CONSOLE_X_IS_FIELD && slice_is(f.name, s->head))
 			continue;
 		if (add_field(c, at, &f, e) < 0)
 			return e->status;
-		if (s->flags & MEGATRON)
+		if (s->flags & CONSOLE_MEGATRON)
 			notice_megatron(c, at, &f, &m);
 	}
-	return s->flags & MEGATRON ? end_megatron(c, at, &m, e) : RP_OK;
+	return s->flags & CONSOLE_MEGATRON ? end_megatron(c, at, &m, e) : RP_OK;
+}
+
+/* Epochs as steps ------------------------------------------------------------------------------ */
+
+/* Old versions round the epoch to two decimals, new ones print four digits of it. */
+static float epoch_resolution(const struct console_field *f, double epoch, float printed)
+{
+	if (f->quoted)
+		return unit_of_digits(epoch, 4);
+	return printed >= 0.01f ? 0.01f : printed;
+}
+
+static int keep_epoch_row(struct console *c, const struct place *at, struct slice text,
+	const struct console_found *m, size_t first, struct error *e)
+{
+	size_t from = m->head.fields;
+	struct console_field f = {0};
+	double epoch;
+	float resolution = 0;
+
+	while (console_shape_field(m->shape, text, &from, &f) && !slice_is(f.name, m->shape->head))
+		;
+	if (!curve_number(f.value, false, &epoch, &resolution))
+		return RP_OK;
+	struct epoch_row *row = array_push(&c->epoch_rows, c->r->log->limits->curve_points);
+	if (!row)
+		return c->epoch_rows.count >= c->r->log->limits->curve_points
+			       ? RP_OK
+			       : fail(e, RP_E_MEMORY, ERROR_NO_OFFSET,
+					 "no memory for the rows of a console log");
+	*row = (struct epoch_row){.first = first,
+		.count = c->r->log->points.count - first,
+		.epoch = at->x,
+		.step = NAN,
+		.resolution = epoch_resolution(&f, epoch, resolution),
+		.launched = c->launched};
+	c->launched = false;
+	c->bar_follows = true;
+	return RP_OK;
+}
+
+/* The first row behind the row `i` that may be of another launch. */
+static size_t launch_end(const struct console *c, size_t i)
+{
+	for (i++; i < c->epoch_rows.count; i++)
+		if (c->epoch_rows.items[i].launched ||
+			c->epoch_rows.items[i].epoch < c->epoch_rows.items[i - 1].epoch)
+			break;
+	return i;
+}
+
+/*
+ * Fill in the steps of the rows of a launch. False where they are not known, or where the bars do
+ * not go with the epochs: then they are bars of something else, or the two streams were not joined
+ * in the order in which they were written.
+ */
+static bool fill_steps(struct epoch_row *rows, size_t n)
+{
+	double steps = NAN;
+
+	for (size_t i = 0; i < n; i++)
+		if (!isnan(rows[i].step) && rows[i].epoch > 0)
+			steps = rows[i].step / rows[i].epoch;
+	for (size_t i = 0; i < n; i++) {
+		double step = rows[i].epoch * steps, doubt = rows[i].resolution * steps;
+		if (isnan(step) || (isnan(rows[i].step) && doubt > 0.9))
+			return false;
+		if (isnan(rows[i].step))
+			rows[i].step = round(step);
+		else if (fabs(rows[i].step - step) > 0.5 + doubt)
+			return false;
+	}
+	return true;
+}
+
+/* Put the points of all rows at steps, if they can be known of all. */
+static void put_at_steps(struct console *c)
+{
+	struct curve_log *l = c->r->log;
+
+	for (size_t i = 0, end; i < c->epoch_rows.count; i = end) {
+		end = launch_end(c, i);
+		if (!fill_steps(&c->epoch_rows.items[i], end - i))
+			return;
+	}
+	for (size_t i = 0; i < c->epoch_rows.count; i++) {
+		const struct epoch_row *row = &c->epoch_rows.items[i];
+		for (size_t k = row->first; k < row->first + row->count; k++) {
+			l->points.items[k].x = row->step;
+			l->series.items[l->points.items[k].series].unit = CURVE_STEPS;
+		}
+		c->note = "the rows say epochs; their steps are those of the progress bar";
+	}
 }
 
 /* Points of several lines ---------------------------------------------------------------------- */
 
-static int open_below(struct console *c, const struct console_line *l, const struct match *m)
+static int open_below(
+	struct console *c, const struct console_line *l, const struct console_found *m)
 {
 	struct below *b = NULL;
 
@@ -599,7 +472,7 @@ static int open_below(struct console *c, const struct console_line *l, const str
 		.unit = m->shape->unit,
 		.wall = c->r->wall,
 		.until = c->lines.number + BELOW_LINES};
-	if (m->shape->flags & AT_LAST) {
+	if (m->shape->flags & CONSOLE_AT_LAST) {
 		b->x = c->marks.last_x;
 		b->unit = c->marks.unit;
 	} else if (!isnan(m->head.epoch) && m->head.total > 0) {
@@ -645,23 +518,91 @@ static bool take_below(
 
 /* Progress bars -------------------------------------------------------------------------------- */
 
-/*
- * Whether a bar's value is new: a bar shows what it knows again and again. A mean of an epoch and
- * what is evaluated are new where they change, all else at a new place.
- */
-static bool is_new(struct console *c, struct slice name, double x, double value, bool by_value)
+/* Whether a value that is shown again and again changed: a mean of an epoch, an evaluation. */
+static bool has_changed(struct console *c, struct slice name, double value)
 {
-	uint64_t hash = 14695981039346656037u;
+	uint64_t hash = XXH3_64bits(name.p, name.n);
+	struct shown_value *v = &c->shown[hash % SHOWN_VALUES];
+	bool same = v->name == hash && v->value == value;
 
-	for (size_t i = 0; i < name.n; i++)
-		hash = (hash ^ (unsigned char)name.p[i]) * 1099511628211u;
-	size_t slot = hash % KEPT_VALUES;
-	bool same = c->kept_names[slot] == hash &&
-		    (by_value ? c->kept_values[slot] == value : c->kept_x[slot] == x);
-	c->kept_names[slot] = hash;
-	c->kept_values[slot] = value;
-	c->kept_x[slot] = x;
+	*v = (struct shown_value){hash, value};
 	return !same;
+}
+
+/*
+ * Say what the bar showed last at its place: it is drawn again and again, at a new place with the
+ * old values first.
+ */
+static int flush_bar(struct console *c, struct error *e)
+{
+	struct held_bar *b = &c->bar;
+	uint64_t at = c->r->at;
+	double wall = c->r->wall;
+	const char *cut = c->cut;
+	int status = RP_OK;
+
+	if (b->count == 0)
+		return RP_OK;
+	c->r->at = b->at;
+	c->r->wall = NAN;
+	/* What was kept was whole. */
+	c->cut = NULL;
+	for (size_t i = 0; i < b->count && status == RP_OK; i++) {
+		const struct held_field *h = &b->fields[i];
+		struct place place = {
+			.shape = b->shape, .x = b->x, .unit = b->shape->unit, .rank = -1};
+		struct console_field f = {
+			.name = {h->text, h->name_n}, .value = {h->text + h->name_n, h->value_n}};
+		double value;
+		float resolution;
+		if (!h->running)
+			status = add_field(c, &place, &f, e);
+		else if (curve_number(f.value, false, &value, &resolution))
+			status = add_number(c, &place, f.name, CURVE_LOSS, CURVE_OF_UNKNOWN, value,
+				resolution, e);
+	}
+	b->count = 0;
+	b->said = true;
+	c->r->at = at;
+	c->r->wall = wall;
+	c->cut = cut;
+	return status;
+}
+
+/* Keep a field of a bar until the bar moves on. */
+static void hold_field(struct console *c, const struct console_field *f, bool running)
+{
+	struct held_bar *b = &c->bar;
+	struct held_field *h = b->fields;
+	size_t i = 0;
+
+	if (b->said || is_cut(c, f->value) || f->name.n + f->value.n > sizeof h->text)
+		return;
+	while (i < b->count &&
+		!slice_eq((struct slice){b->fields[i].text, b->fields[i].name_n}, f->name))
+		i++;
+	if (i == HELD_FIELDS)
+		return;
+	b->count += i == b->count;
+	h = &b->fields[i];
+	memcpy(h->text, f->name.p, f->name.n);
+	memcpy(h->text + f->name.n, f->value.p, f->value.n);
+	h->name_n = (uint8_t)f->name.n;
+	h->value_n = (uint8_t)f->value.n;
+	h->running = running;
+}
+
+static int move_bar(struct console *c, const struct console_shape *s, double x, struct error *e)
+{
+	if (c->bar.x != x || c->bar.shape != s) {
+		if (flush_bar(c, e) < 0)
+			return e->status;
+		c->bar.said = false;
+	}
+	c->bar.shape = s;
+	c->bar.x = x;
+	c->bar.at = c->r->at;
+	return RP_OK;
 }
 
 static int take_version(struct console *c, double version, struct error *e)
@@ -669,55 +610,94 @@ static int take_version(struct console *c, double version, struct error *e)
 	bool first = isnan(c->version), same = c->version == version;
 
 	c->version = version;
-	if (first || same)
+	return first || same ? RP_OK : console_launch(&c->marks, e);
+}
+
+/* A field of a bar. `running`: Lightning 1 shows a mean of the last 20 batches before v_num. */
+static int take_bar_field(struct console *c, struct place *at, const struct console_field *f,
+	bool running, struct error *e)
+{
+	double value;
+	float resolution;
+
+	if (!curve_number(f->value, false, &value, &resolution) || slice_is(f->name, "v_num"))
 		return RP_OK;
-	return curve_mark(c->r, CURVE_LAUNCH, CURVE_STEPS, NAN, NAN, (struct slice){"", 0}, e);
+	running = running && slice_is(f->name, "loss");
+	if (running)
+		c->note = "loss is a running mean of the last 20 batches";
+	struct curve_meaning says = curve_meaning_of(f->name);
+	if (says.role != CURVE_VALID_LOSS && !(says.says_mean && says.mean == CURVE_OF_EPOCH))
+		hold_field(c, f, running);
+	else if (has_changed(c, f->name, value))
+		return add_field(c, at, f, e);
+	return RP_OK;
 }
 
 static int take_bar(struct console *c, struct place *at, const struct console_line *l,
-	const struct match *m, struct error *e)
+	const struct console_found *m, struct error *e)
 {
-	struct slice text = {l->text.p, l->text.n};
-	struct console_field f;
 	size_t from = m->head.fields;
-	double value;
-	float resolution;
-	bool version = false;
+	struct slice fields = {l->text.p + from, l->text.n - from};
+	size_t v_num = slice_find(fields, SLICE("v_num="));
+	struct console_field f;
+	double version;
 
-	/* Old versions show their own running mean before v_num; it is no mean of steps. */
-	size_t v_num = slice_find((struct slice){text.p + from, text.n - from}, SLICE("v_num="));
-	while (next_field(m->shape, text, &from, &f)) {
-		if (!curve_number(f.value, false, &value, &resolution))
-			continue;
-		if (slice_is(f.name, "v_num")) {
-			version = true;
-			if (take_version(c, value, e) < 0)
-				return e->status;
-			continue;
-		}
-		if (!version && v_num != SIZE_MAX && slice_is(f.name, "loss"))
-			continue;
-		struct curve_meaning says = curve_meaning_of(f.name);
-		bool by_value = says.role == CURVE_VALID_LOSS ||
-				(says.says_mean && says.mean == CURVE_OF_EPOCH);
-		if (is_new(c, f.name, at->x, value, by_value) && add_field(c, at, &f, e) < 0)
+	if (v_num != SIZE_MAX && console_whole(fields, v_num, &version) && version != c->version) {
+		if (flush_bar(c, e) < 0 || take_version(c, version, e) < 0)
+			return e->status;
+		c->bar.said = false;
+	}
+	if (move_bar(c, m->shape, at->x, e) < 0)
+		return e->status;
+	if (v_num != SIZE_MAX)
+		c->batches = m->head.total;
+	/* A bar of Lightning's that begins shows what the one before ended with. */
+	c->bar.said = c->bar.said || (v_num != SIZE_MAX && m->head.done == 0);
+	while (console_shape_field(m->shape, l->text, &from, &f)) {
+		bool before = v_num != SIZE_MAX && f.name.p < fields.p + v_num;
+		if (take_bar_field(c, at, &f, before, e) < 0)
 			return e->status;
 	}
 	return RP_OK;
 }
 
 static int take_keras(struct console *c, struct place *at, const struct console_line *l,
-	const struct match *m, struct error *e)
+	const struct console_found *m, struct error *e)
 {
 	struct console_field f;
 	size_t from = m->head.fields;
 
-	if (isnan(at->x))
+	/* Without its epoch's line a bar tells nothing. */
+	if (isnan(c->epoch))
 		return RP_OK;
-	while (next_field(m->shape, l->text, &from, &f))
-		if (is_new(c, f.name, at->x, 0, false) && add_field(c, at, &f, e) < 0)
-			return e->status;
+	at->x = c->epoch - 1 + m->head.x / m->head.total;
+	if (move_bar(c, m->shape, at->x, e) < 0)
+		return e->status;
+	while (console_shape_field(m->shape, l->text, &from, &f))
+		hold_field(c, &f, false);
 	return RP_OK;
+}
+
+/*
+ * Lightning's bars say epochs, its checkpoints' names steps and an epoch: epoch=1-step=12.ckpt. A
+ * mark is put at the epochs of its step where that lies in the epoch that the name says, since
+ * then a step is a batch.
+ */
+static void put_marks_at_epochs(struct console *c, size_t first)
+{
+	for (size_t i = first; i < c->r->log->marks.count && !isnan(c->batches); i++) {
+		struct curve_mark *k = &c->r->log->marks.items[i];
+		size_t at = slice_find(slice_of(k->text), SLICE("epoch="));
+		double epoch;
+		if ((k->kind != CURVE_LOADED && k->kind != CURVE_SAVED) || at == SIZE_MAX ||
+			!console_whole(slice_of(k->text), at, &epoch))
+			continue;
+		double x = k->x / c->batches;
+		if (!(x >= epoch && x <= epoch + 1))
+			continue;
+		k->x = x;
+		k->unit = CURVE_EPOCHS;
+	}
 }
 
 /* "Epoch 3/10", alone on its line, which other programs print as well. */
@@ -730,35 +710,49 @@ static int take_turn(struct console *c, double epoch, struct error *e)
 
 /* Lines ---------------------------------------------------------------------------------------- */
 
-static int take_match(
-	struct console *c, const struct console_line *l, const struct match *m, struct error *e)
+static int take_match(struct console *c, const struct console_line *l,
+	const struct console_found *m, struct error *e)
 {
-	const struct shape *s = m->shape;
+	const struct console_shape *s = m->shape;
 	struct place at = {.shape = s,
 		.x = m->head.x,
 		.unit = s->unit,
-		.rank = s->flags & EACH_RANK ? l->rank : -1};
+		.rank = s->flags & CONSOLE_EACH_RANK ? l->rank : -1};
 
 	size_t fields = s->style == CONSOLE_DICT ? m->head.fields : m->key;
 	c->r->wall = console_clock((struct slice){l->text.p, fields});
-	if (s->how == TURN)
+	/* What a bar showed last stands before what is on other lines. */
+	if (s->how != CONSOLE_BAR && s->how != CONSOLE_KERAS && flush_bar(c, e) < 0)
+		return e->status;
+	if (s->how == CONSOLE_TURN)
 		return take_turn(c, m->head.x, e);
-	meet_trainer(c, s->trainer);
+	bool lightning = s->how == CONSOLE_BAR && slice_find(l->text, SLICE("v_num=")) != SIZE_MAX;
+	meet_trainer(c, lightning ? "Lightning" : s->trainer);
 	switch (s->how) {
-	case BELOW:
+	case CONSOLE_BELOW:
 		return open_below(c, l, m);
-	case BAR:
+	case CONSOLE_BAR:
 		return take_bar(c, &at, l, m, e);
-	case KERAS:
+	case CONSOLE_KERAS:
 		return take_keras(c, &at, l, m, e);
-	case ON_LINE:
-	case X_IS_FIELD:
-	case TURN:
+	case CONSOLE_ON_LINE:
+	case CONSOLE_X_IS_FIELD:
+	case CONSOLE_TURN:
 		break;
 	}
-	if (s->flags & DATA_BEFORE)
+	if (s->flags & CONSOLE_BITS)
+		c->note = "the losses are in bits, to the base 2";
+	if (s->flags & CONSOLE_DATA_BEFORE)
 		at.held_out = held_out_of(l, m);
-	return take_fields(c, &at, l->text, m->head.fields, e);
+	/* Without its end a row may have any x. */
+	if (s->how == CONSOLE_X_IS_FIELD && c->cut && l->text.p[l->text.n - 1] != '}') {
+		c->r->log->files.items[c->r->file].torn = true;
+		return RP_OK;
+	}
+	size_t first = c->r->log->points.count;
+	if (take_fields(c, &at, l->text, m->head.fields, e) < 0)
+		return e->status;
+	return s->flags & CONSOLE_AS_STEPS ? keep_epoch_row(c, &at, l->text, m, first, e) : RP_OK;
 }
 
 static int take_marks(struct console *c, const struct console_line *l,
@@ -767,11 +761,15 @@ static int take_marks(struct console *c, const struct console_line *l,
 	size_t marks = c->r->log->marks.count;
 
 	for (size_t i = 0; i < n; i++)
+		if (hits[i].key < console_mark_count && flush_bar(c, e) < 0)
+			return e->status;
+	for (size_t i = 0; i < n; i++)
 		if (hits[i].key < console_mark_count &&
 			console_mark(&c->marks, hits[i].key, l, hits[i].at, e) < 0)
 			return e->status;
 	for (; marks < c->r->log->marks.count; marks++) {
 		const struct curve_mark *k = &c->r->log->marks.items[marks];
+		c->launched = c->launched || k->kind == CURVE_LAUNCH || k->kind == CURVE_LOADED;
 		if (k->kind == CURVE_LAUNCH)
 			c->before = c->epoch = NAN;
 		else if (k->kind == CURVE_LOADED)
@@ -782,97 +780,10 @@ static int take_marks(struct console *c, const struct console_line *l,
 
 /* Lines of nobody ------------------------------------------------------------------------------ */
 
-/* A word's place in the text, whatever its capitals, not as a part of another word. */
-static size_t find_word(struct slice text, const char *word)
-{
-	size_t n = strlen(word);
+static const struct console_field_row no_fields = {{NULL, 0}, 0, 0, NULL};
 
-	for (size_t i = 0; i + n <= text.n; i++) {
-		size_t k = 0;
-		while (k < n && (text.p[i + k] | 0x20) == (word[k] | 0x20))
-			k++;
-		if (k == n && (i == 0 || !is_word_byte(text.p[i - 1])) &&
-			(i + n == text.n || !is_word_byte(text.p[i + n])))
-			return i + n;
-	}
-	return SIZE_MAX;
-}
-
-/* "word 12", "word: 12", "word=12", "word [12/100]", "word #12": the number, and the one behind
- * '/'. */
-static bool number_behind(struct slice text, const char *word, double *value, double *total)
-{
-	struct console_head h;
-	size_t at = find_word(text, word);
-
-	*total = NAN;
-	if (at == SIZE_MAX)
-		return false;
-	while (at < text.n && memchr(" \t:=[(#'\"", text.p[at], 9))
-		at++;
-	if (console_match(text, at, "%x", &h) == SIZE_MAX)
-		return false;
-	*value = h.x;
-	if (console_match(text, at, "%x/%n", &h) != SIZE_MAX ||
-		console_match(text, at, "%x / %n", &h) != SIZE_MAX)
-		*total = h.total;
-	return true;
-}
-
-/* x of a line of no known trainer: a step, or an epoch with the part of it that is done. */
-static bool x_of_anything(struct slice text, double *x, enum curve_unit *unit)
-{
-	double epoch, epochs, total;
-	bool has_epoch = number_behind(text, "epoch", &epoch, &epochs);
-
-	for (size_t i = 0; i < sizeof x_words / sizeof *x_words; i++) {
-		if (!number_behind(text, x_words[i].word, x, &total))
-			continue;
-		*unit = x_words[i].unit;
-		/* What counts to a number of steps within an epoch is a part of it. */
-		if (has_epoch && *unit != CURVE_EPOCHS && i > 1 && total > 0 && *x <= total) {
-			*x = epoch - 1 + *x / total;
-			*unit = CURVE_EPOCHS;
-		}
-		return true;
-	}
-	return false;
-}
-
-/* A name and a number, with a sign or only space between them. */
-static bool next_anything(struct slice text, size_t *at, struct console_field *f)
-{
-	size_t i = *at, end, digit;
-
-	for (;; i = end) {
-		while (i < text.n && !is_word_byte(text.p[i]))
-			i++;
-		for (end = i; end < text.n && (is_word_byte(text.p[end]) || text.p[end] == '/' ||
-						      text.p[end] == '.');
-			end++)
-			;
-		if (i >= text.n)
-			break;
-		for (digit = end; digit < text.n && memchr(" \t:='\"", text.p[digit], 6); digit++)
-			;
-		if (digit == end || digit >= text.n || (text.p[i] >= '0' && text.p[i] <= '9') ||
-			!memchr("0123456789-.ni", text.p[digit], 14))
-			continue;
-		f->name = (struct slice){text.p + i, end - i};
-		for (end = digit; end < text.n && !memchr(" \t,;|)]}'\"", text.p[end], 10); end++)
-			;
-		f->value = (struct slice){text.p + digit, end - digit};
-		*at = end;
-		return true;
-	}
-	*at = text.n;
-	return false;
-}
-
-static const struct field_row no_fields = {{NULL, 0}, 0, 0, NULL};
-
-static const struct shape any = {
-	.trainer = "", .mean = CURVE_OF_UNKNOWN, .flags = EACH_RANK, .fields = &no_fields};
+static const struct console_shape any = {
+	.trainer = "", .mean = CURVE_OF_UNKNOWN, .flags = CONSOLE_EACH_RANK, .fields = &no_fields};
 
 /*
  * A line that no row fits, of a file that the user named: a word for x and a loss are wanted. What
@@ -886,9 +797,9 @@ static int take_anything(struct console *c, const struct console_line *l, struct
 	size_t from = 0;
 	bool loss = false;
 
-	if (!x_of_anything(text, &at.x, &at.unit))
+	if (!console_guess_x(text, &at.x, &at.unit))
 		return RP_OK;
-	while (!loss && next_anything(text, &from, &f)) {
+	while (!loss && console_next_guess(text, &from, &f)) {
 		enum curve_role role = curve_meaning_of(f.name).role;
 		loss = role == CURVE_LOSS || role == CURVE_VALID_LOSS;
 	}
@@ -896,7 +807,7 @@ static int take_anything(struct console *c, const struct console_line *l, struct
 		return RP_OK;
 	c->r->wall = console_clock(l->text);
 	c->note = "no known trainer: what is x and what is a loss was guessed from words";
-	for (from = 0; next_anything(text, &from, &f);)
+	for (from = 0; console_next_guess(text, &from, &f);)
 		if (curve_meaning_of(f.name).role != CURVE_OTHER &&
 			curve_meaning_of(f.name).role != CURVE_EPOCH_COUNT &&
 			add_field(c, &at, &f, e) < 0)
@@ -951,7 +862,7 @@ static bool x_of_pattern(
 	*unit = CURVE_STEPS;
 	if (p->with_x)
 		return curve_number(group, true, x, &resolution) && isfinite(*x);
-	bool found = x_of_anything(text, x, unit);
+	bool found = console_guess_x(text, x, unit);
 	if (p->calls == 0)
 		p->by_word = found;
 	p->calls++;
@@ -977,9 +888,10 @@ static int take_patterns(struct console *c, const struct console_line *l, struct
 	text[n] = '\0';
 	for (size_t i = 0; i < c->pattern_count; i++) {
 		struct pattern *p = &c->patterns[i];
+		const regmatch_t *group = &m[p->with_x ? 2 : 1];
 		if (regexec(&p->compiled, text, 3, m, 0) != 0 ||
-			!curve_number(
-				group_of(text, &m[p->with_x ? 2 : 1]), true, &value, &resolution) ||
+			(c->cut && group->rm_eo == (regoff_t)l->text.n) ||
+			!curve_number(group_of(text, group), true, &value, &resolution) ||
 			!x_of_pattern(p, l->text, group_of(text, &m[1]), &unit, &x))
 			continue;
 		c->r->wall = console_clock(l->text);
@@ -1002,7 +914,7 @@ static int take_part(
 	struct console *c, struct slice text, struct console_hit *hits, size_t n, struct error *e)
 {
 	struct console_line l = {.text = text};
-	struct match m;
+	struct console_found m;
 	int status = RP_OK;
 
 	if (memchr(text.p, '\x1b', text.n) || memchr(text.p, '\b', text.n)) {
@@ -1010,6 +922,14 @@ static int take_part(
 			(struct slice){text.p, text.n < PLAIN_MAX ? text.n : PLAIN_MAX}, c->plain);
 		l.text.p = c->plain;
 		n = SIZE_MAX;
+	}
+	c->cut = c->torn ? l.text.p + l.text.n : NULL;
+	if (c->bar_follows) {
+		struct epoch_row *row = &c->epoch_rows.items[c->epoch_rows.count - 1];
+		double step, total;
+		c->bar_follows = false;
+		if (console_bar(l.text, &step, &total))
+			row->step = step;
 	}
 	console_label(&l);
 	if (c->pattern_count > 0 && take_patterns(c, &l, e) < 0)
@@ -1020,30 +940,32 @@ static int take_part(
 		n = console_keys_find(&c->index.keys, l.text, hits);
 	c->r->wall = NAN;
 	c->marks.line = l.text;
-	if (n > 0 && take_marks(c, &l, hits, n, e) < 0)
+	if (n > 0 && !c->cut && take_marks(c, &l, hits, n, e) < 0)
 		return e->status;
-	if (n > 0 && match_line(&c->index, c, &l, hits, n, &m))
+	if (n > 0 && console_recognise(&c->index, &l, hits, n, &m))
 		return take_match(c, &l, &m, e);
 	return c->anything && slice_find(l.text, SLICE("oss")) != SIZE_MAX ? take_anything(c, &l, e)
 									   : RP_OK;
 }
 
-/* Chatter leaves here, after one pass over its bytes. */
-static int take_line(struct console *c, struct slice line, struct error *e)
+/* Chatter leaves here, after one pass over its bytes. `torn`: the line has no end. */
+static int take_line(struct console *c, struct slice line, bool torn, struct error *e)
 {
 	struct console_hit hits[CONSOLE_HITS_MAX];
 	size_t n = console_keys_find(&c->index.keys, line, hits);
 
-	if (n == 0 && c->below_count == 0 && c->pattern_count == 0 &&
+	if (n == 0 && c->below_count == 0 && c->pattern_count == 0 && !c->bar_follows &&
 		!(c->anything && memmem(line.p, line.n, "oss", 3)))
 		return RP_OK;
 	while (line.n > 0 && line.p[line.n - 1] == '\r')
 		line.n--;
+	c->torn = torn;
 	if (!memchr(line.p, '\r', line.n))
 		return take_part(c, line, hits, n, e);
 	while (line.n > 0) {
 		const char *end = memchr(line.p, '\r', line.n);
 		struct slice part = {line.p, end ? (size_t)(end - line.p) : line.n};
+		c->torn = torn && !end;
 		if (part.n > 0 && take_part(c, part, hits, SIZE_MAX, e) < 0)
 			return e->status;
 		size_t used = end ? part.n + 1 : part.n;
@@ -1080,7 +1002,7 @@ static int read_lines(struct console *c, struct error *e)
 			curve_lost(r, "a line that is longer than %llu bytes (limit line-bytes)",
 				(unsigned long long)r->log->limits->line_bytes);
 		else
-			status = take_line(c, c->lines.text, e);
+			status = take_line(c, c->lines.text, state == LINE_LAST, e);
 	}
 	if (status == RP_OK && state == LINE_FAILED)
 		curve_lost(r, "the rest was not read: %s", why.text);
@@ -1098,19 +1020,26 @@ static int read_console(struct curve_reading *r, struct error *e)
 		return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for reading a console log");
 	}
 	c->r = r;
-	c->before = c->epoch = c->version = NAN;
+	c->before = c->epoch = c->version = c->batches = NAN;
 	c->marks = (struct console_marks){
 		.r = r, .last_x = NAN, .mark_x = NAN, .mark_kind = -1, .overflow_of = -1};
 	c->anything = probe(r->name, r->head, r->head_n) < 2;
-	index_init(&c->index);
+	console_index_init(&c->index);
 	for (size_t i = 0; i < KNOWN_SERIES; i++)
 		c->known[i].series = CURVE_NONE;
 	compile_patterns(c);
+	size_t first = r->log->marks.count;
 	lines_init(&c->lines, r->source, r->log->limits->line_bytes);
 	c->lines.piece = PIECE;
 	int status = read_lines(c, e);
 	if (status == RP_OK)
+		status = flush_bar(c, e);
+	if (status == RP_OK) {
+		put_at_steps(c);
+		put_marks_at_epochs(c, first);
 		say_writer(c);
+	}
+	array_release(&c->epoch_rows);
 	lines_release(&c->lines);
 	for (size_t i = 0; i < c->pattern_count; i++)
 		regfree(&c->patterns[i].compiled);
@@ -1122,11 +1051,11 @@ static int read_console(struct curve_reading *r, struct error *e)
 /* Recognising ---------------------------------------------------------------------------------- */
 
 /* Whether a line of a file's beginning is one of a known trainer's. */
-static bool is_known(const struct shape_index *x, struct slice text, char *plain)
+static bool is_known(const struct console_index *x, struct slice text, char *plain)
 {
 	struct console_hit hits[CONSOLE_HITS_MAX];
 	struct console_line l = {.text = text};
-	struct match m;
+	struct console_found m;
 
 	if (console_keys_find(&x->keys, text, hits) == 0)
 		return false;
@@ -1136,7 +1065,7 @@ static bool is_known(const struct shape_index *x, struct slice text, char *plain
 	for (size_t i = 0; i < n; i++)
 		if (hits[i].key < console_mark_count && console_mark_is_banner(hits[i].key))
 			return true;
-	return match_line(x, NULL, &l, hits, n, &m) && m.shape->how != TURN;
+	return console_recognise(x, &l, hits, n, &m) && m.shape->how != CONSOLE_TURN;
 }
 
 /* Text, coded as programs print it, not UTF-16 and nothing compressed. */
@@ -1171,10 +1100,10 @@ static int probe(const char *name, const char *head, size_t n)
 		return 0;
 	if (is_document(name))
 		return 1;
-	struct shape_index *x = malloc(sizeof *x);
+	struct console_index *x = malloc(sizeof *x);
 	char *plain = malloc(CURVE_HEAD);
 	if (x && plain) {
-		index_init(x);
+		console_index_init(x);
 		while (!known && text.n > 0) {
 			size_t end = 0;
 			while (end < text.n && text.p[end] != '\n' && text.p[end] != '\r')
@@ -1189,5 +1118,43 @@ static int probe(const char *name, const char *head, size_t n)
 	return known ? 2 : 1;
 }
 
+/* What batch systems and people call the files in which they keep what a job printed. */
+static bool is_output(const char *name)
+{
+	static const char *const ends[] = {".out", ".log", ".err", ".txt", "stdout", "stderr"};
+
+	for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+		if (slice_ends(slice_of(name), slice_of(ends[i])))
+			return true;
+	return false;
+}
+
+/*
+ * A job prints much before its first step: its script, its environment, its own source. Two passes
+ * over SEARCH_MAX bytes at the most.
+ */
+static bool search(const char *name, const struct source *source)
+{
+	struct lines lines;
+	struct error ignored = ERROR_INIT;
+	bool known = false;
+
+	if (!is_output(name))
+		return false;
+	struct console_index *x = malloc(sizeof *x);
+	char *plain = malloc(PLAIN_MAX);
+	if (x && plain) {
+		console_index_init(x);
+		lines_init(&lines, source, PLAIN_MAX);
+		while (!known && lines_next(&lines, &ignored) < LINE_NONE &&
+			lines.offset < SEARCH_MAX)
+			known = is_known(x, lines.text, plain);
+		lines_release(&lines);
+	}
+	free(x);
+	free(plain);
+	return known;
+}
+
 const struct curve_reader curve_reader_console = {
-	.name = "console", .probe = probe, .read = read_console};
+	.name = "console", .probe = probe, .read = read_console, .search = search};

@@ -1,112 +1,22 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * JSON lines of any trainer: each an object whose numbers are the series, "a":{"b":1} being the
- * series a/b; deeper nesting, texts and lists are passed over. Numbers may stand in quotes.
- */
+/* JSON lines of any trainer: each an object whose numbers are the series. */
 #include <stdlib.h>
 
 #include "base/scan.h"
+#include "curve/members.h"
 #include "curve/rows.h"
 
-#define KEY_MAX 512u
 #define SNIFFED_LINES 64u /* of the file's beginning */
 
-/* What an object holds is handed to this; false ends the scan. */
-typedef bool (*member_fn)(void *to, struct slice name, double value, float resolution);
-
-struct object_scan {
-	member_fn member;
-	void *to;
-	char name[KEY_MAX]; /* of what is nested: "outer/inner" */
-	size_t outer;       /* bytes of it that are the outer name and its slash */
-	bool stopped;
-};
-
-static struct slice member_name(struct object_scan *s, struct slice key, bool escaped)
-{
-	if (s->outer == 0 && !escaped)
-		return key;
-	size_t room = KEY_MAX - s->outer;
-	if (key.n > room)
-		key.n = room;
-	size_t n = key.n;
-	if (escaped)
-		n = scan_unescape(key, s->name + s->outer);
-	else
-		memcpy(s->name + s->outer, key.p, n);
-	return (struct slice){s->name, s->outer + n};
-}
-
-static const char *scan_object(struct object_scan *s, const char *p);
-
-/* The value at `p`, and what it gives. */
-static const char *scan_value(struct object_scan *s, const char *p, struct slice key, bool escaped)
-{
-	struct slice text;
-	const char *end;
-	bool odd;
-	double value;
-	float resolution;
-
-	if (*p == '{' && s->outer == 0) {
-		struct slice name = member_name(s, key, escaped);
-		if (name.n + 1 >= KEY_MAX)
-			return scan_any(p);
-		memmove(s->name, name.p, name.n);
-		s->name[name.n] = '/';
-		s->outer = name.n + 1;
-		end = scan_object(s, p);
-		s->outer = 0;
-		return end;
-	}
-	if (*p == '"') {
-		end = scan_string(p, &text, &odd);
-	} else {
-		end = scan_any(p);
-		if (end)
-			text = (struct slice){p, (size_t)(end - p)};
-	}
-	if (end && curve_number(text, false, &value, &resolution))
-		s->stopped |= !s->member(s->to, member_name(s, key, escaped), value, resolution);
-	return end;
-}
-
-/* The object at `p`, an opening brace; where it ends, or NULL where it is none. */
-static const char *scan_object(struct object_scan *s, const char *p)
-{
-	struct slice key;
-	bool escaped;
-
-	p = scan_space(p + 1);
-	if (*p == '}')
-		return p + 1;
-	for (;;) {
-		p = scan_string(p, &key, &escaped);
-		if (!p)
-			return NULL;
-		p = scan_space(p);
-		if (*p != ':')
-			return NULL;
-		p = scan_value(s, scan_space(p + 1), key, escaped);
-		if (!p)
-			return NULL;
-		p = scan_space(p);
-		if (*p == '}')
-			return p + 1;
-		if (*p != ',')
-			return NULL;
-		p = scan_space(p + 1);
-	}
-}
-
 /* One object and nothing else. The text ends with '\n'. */
-static bool scan_line(struct object_scan *s, struct slice line)
+static bool scan_line(struct slice line, member_fn member, void *to, bool *taken)
 {
 	const char *p = scan_space(line.p);
 
+	*taken = true;
 	if (*p != '{')
 		return false;
-	p = scan_object(s, p);
+	p = members_scan(p, member, to, taken);
 	return p && scan_space(p) == line.p + line.n;
 }
 
@@ -141,9 +51,8 @@ static bool of_sample_log(struct slice line)
 static int probe(const char *name, const char *head, size_t n)
 {
 	struct sniffed found = {0};
-	struct object_scan s = {.member = sniff_member, .to = &found};
 	const char *p = head, *end = head + n, *newline;
-	bool any = false;
+	bool any = false, taken;
 
 	(void)name;
 	if (n == 0 || *scan_space(head) != '{')
@@ -154,7 +63,7 @@ static int probe(const char *name, const char *head, size_t n)
 			break;
 		struct slice line = {p, (size_t)(newline - p)};
 		found = (struct sniffed){0};
-		if (!scan_line(&s, line))
+		if (!scan_line(line, sniff_member, &found, &taken))
 			continue;
 		any = true;
 		if (found.sample_log || of_sample_log(line))
@@ -185,8 +94,8 @@ static int take_line(struct jsonl *j, const struct lines *lines, enum line_state
 {
 	struct curve_reading *r = j->rows.r;
 	struct curve_file *file = &r->log->files.items[r->file];
-	struct object_scan s = {.member = take_member, .to = j};
 	struct slice line = slice_trim(lines->text);
+	bool taken;
 
 	r->at = lines->number;
 	if (line.n == 0 && state != LINE_TOO_LONG)
@@ -197,10 +106,10 @@ static int take_line(struct jsonl *j, const struct lines *lines, enum line_state
 			(unsigned long long)r->log->limits->line_bytes);
 		return RP_OK;
 	}
-	if (scan_line(&s, lines->text))
-		return s.stopped ? j->e->status : rows_end(&j->rows, j->e);
+	if (scan_line(lines->text, take_member, j, &taken))
+		return taken ? rows_end(&j->rows, j->e) : j->e->status;
 	rows_drop(&j->rows);
-	if (s.stopped)
+	if (!taken)
 		return j->e->status;
 	file->torn = state == LINE_LAST;
 	curve_lost(r, state == LINE_LAST ? "the last line is torn: no whole JSON object"

@@ -14,8 +14,10 @@
 #define CORRELATED 0.6      /* changes of the same batches under other randomness */
 #define CORRELATED_LEAST 6u /* changes that say so */
 #define SMALL_SHARE 0.25    /* of the noise: differences that are no other batches' */
-#define FAR 6.0             /* noises, beyond which one pair alone is a difference */
-#define REPEAT_POINTS 64u   /* that are looked for at other steps */
+#define DRIFT_STEPS 30.0    /* after the checkpoint, in which rounding does not grow to the most */
+#define DRIFT_ERRORS 3.0
+#define FAR 6.0           /* noises, beyond which one pair alone is a difference */
+#define REPEAT_POINTS 64u /* that are looked for at other steps */
 #define REPEAT_LEAST 24u
 #define REPEAT_CORRELATION 0.9
 #define REPEAT_CHANCE 1e-6 /* that any lag correlates as well by accident */
@@ -24,9 +26,13 @@
 #define LOW_BEFORE 256u    /* points before a resume that make the trend */
 #define LOW_POINTS 8192u   /* points behind it that are searched */
 #define LOW_LEAST 12u      /* points on either side of an edge */
-#define EDGE_MAX 64u
-#define EDGE_DOWN 5.0 /* standard errors of the edge at the resume, whose place is known, … */
-#define EDGE_UP 6.0   /* … and of the one at the end, which is searched for */
+#define BLOCK_POINTS 16u   /* of a block by which slow wandering is measured */
+#define BLOCKS_LEAST 10u
+#define BLOCK_SHARE 0.75 /* so few blocks say more than there is as often as less */
+#define EDGES 2u         /* lengths of stretches that are compared at an edge */
+#define EDGE_DOWN 4.0    /* standard errors of the edge at the resume, whose place is known, … */
+#define EDGE_HEALED 3.0  /* the edge back of what heals slowly */
+#define EDGE_UP 6.0      /* … and of the one at the end, which is searched for */
 
 static int no_memory(struct error *e)
 {
@@ -78,7 +84,9 @@ static void find_pairs(const struct stitch_track *t, uint32_t reference, uint32_
 			k++;
 			continue;
 		}
-		if (a->covers == b->covers || (isnan(a->covers) && isnan(b->covers))) {
+		if (!isfinite(a->value) || !isfinite(b->value)) {
+			/* What is no number is told by itself, and would make all means NaN. */
+		} else if (a->covers == b->covers || (isnan(a->covers) && isnan(b->covers))) {
 			if (p->n == 0)
 				p->first = a->x - (double)a->covers == from;
 			p->list[p->n++] =
@@ -206,6 +214,23 @@ static struct resume_series compare_series(const struct pairs *p, double from, d
 	return r;
 }
 
+/*
+ * Where it is not said from which step an attempt went on, its first mean may cover fewer steps
+ * than the one of the dead branch: it is left out where all others would match.
+ */
+static void drop_partial(const struct stitch_attempt *a, struct pairs *p, double from)
+{
+	if (!a->mean || a->how >= STITCH_SAID || p->n < 3 ||
+		difference(&p->list[0]) <= tolerance(&p->list[0], from, 1))
+		return;
+	for (size_t i = 1; i < 3; i++)
+		if (difference(&p->list[i]) > tolerance(&p->list[i], from, 1))
+			return;
+	p->n--;
+	memmove(p->list, p->list + 1, p->n * sizeof *p->list);
+	p->first = false;
+}
+
 /* The chance that other batches lie within the tolerance of the first n pairs. */
 static double chance_of(const struct pairs *p, size_t n, double from, double noise)
 {
@@ -261,14 +286,51 @@ static bool batch_changed(const struct stitch *s, uint32_t a, uint32_t b, double
 	return changed;
 }
 
+/*
+ * Whether the first steps leave the dead branch by more than rounding does in so few, all to one
+ * side: weights and batches are the same, the updates are not.
+ */
+static bool drifts(const struct pairs *p, double from)
+{
+	double sum = 0, square = 0, n = 0;
+	bool far = false;
+
+	for (size_t i = 0; i < p->n && p->list[i].x - from <= DRIFT_STEPS; i++) {
+		double d = p->list[i].b - p->list[i].a;
+		far = far || fabs(d) > RESUME_MOST * fabs(p->list[i].a) + p->list[i].room;
+		sum += d;
+		square += d * d;
+		n++;
+	}
+	if (!far || n < 4)
+		return false;
+	double mean = sum / n, deviation = sqrt(fmax(0, square / n - mean * mean));
+	return fabs(mean) > DRIFT_ERRORS * deviation / sqrt(n);
+}
+
+/* Of those pairs where both are numbers; 0 of none. */
+static double mean_difference(const struct pairs *p)
+{
+	double sum = 0;
+	size_t n = 0;
+
+	for (size_t i = 0; i < p->n; i++) {
+		double d = p->list[i].b - p->list[i].a;
+		if (!isfinite(d))
+			continue;
+		sum += d;
+		n++;
+	}
+	return n ? sum / (double)n : 0;
+}
+
 static void judge(struct resume_check *c, const struct pairs *loss)
 {
 	struct resume_series *l = &c->loss;
 	double last_chance = chance_of(loss, l->matched, c->from, c->noise);
 
 	c->correlation = correlation(loss, 0);
-	for (size_t i = 0; i < loss->n; i++)
-		c->offset += (loss->list[i].b - loss->list[i].a) / (double)loss->n;
+	c->offset = mean_difference(loss);
 	if (c->lr.pairs > 0 && c->lr.matched < c->lr.pairs) {
 		c->outcome = RESUME_DIFFERS;
 		return;
@@ -280,6 +342,9 @@ static void judge(struct resume_check *c, const struct pairs *loss)
 			same_batches(loss, l->matched, c->noise) == 0) {
 			c->outcome = RESUME_DIFFERS;
 			c->diverges = l->x;
+		} else if (drifts(loss, c->from)) {
+			c->outcome = RESUME_DIFFERS;
+			c->updates = true;
 		}
 		return;
 	}
@@ -299,7 +364,8 @@ static void judge(struct resume_check *c, const struct pairs *loss)
 	}
 	/* One or two points. Without a measure of the noise nothing can be said of them. */
 	double d = difference(&loss->list[l->matched]);
-	c->outcome = c->noise > 0 ? RESUME_DIFFERS : RESUME_COARSE;
+	bool far = c->first && d > RESUME_MOST * fabs(loss->list[l->matched].a);
+	c->outcome = c->noise > 0 || far ? RESUME_DIFFERS : RESUME_COARSE;
 	c->weak = !(d > FAR * c->noise);
 }
 
@@ -309,15 +375,17 @@ static uint32_t find_reference(const struct stitch *s, const struct stitch_track
 {
 	const struct stitch_attempt *a = &s->attempts.items[i];
 
-	if (a->parent == CURVE_NONE)
-		return CURVE_NONE;
-	if (s->attempts.items[a->parent].last_x > a->from)
+	if (a->parent != CURVE_NONE && s->attempts.items[a->parent].last_x > a->from)
 		return a->parent;
+	/* Two that began before the logs only if both say where. */
+	if (a->parent == CURVE_NONE && (a->how < STITCH_SAID || a->from <= 0))
+		return CURVE_NONE;
 	for (uint32_t k = i; k-- > 0;) {
 		const struct stitch_attempt *b = &s->attempts.items[k];
 		size_t first, end;
 		stitch_values_of(t, k, &first, &end);
-		if (b->parent == a->parent && b->from == a->from && end > first)
+		if (b->parent == a->parent && b->from == a->from && end > first &&
+			(a->parent != CURVE_NONE || b->how >= STITCH_SAID))
 			return k;
 	}
 	return CURVE_NONE;
@@ -347,6 +415,7 @@ static struct resume_check check(
 		c.grad_norm = compare_series(p, c.from, 10);
 	}
 	find_pairs(t, c.reference, i, c.from, p);
+	drop_partial(a, p, c.from);
 	c.loss = compare_series(p, c.from, 1);
 	c.noise = noise_around(s, t, c.reference, c.from);
 	c.first = p->first;
@@ -368,8 +437,11 @@ size_t resume_check_all(const struct stitch *s, struct resume_check *list)
 	struct pairs *p = malloc(sizeof *p);
 	size_t n = 0;
 
-	for (uint32_t i = 0; t && p && i < s->attempts.count; i++)
-		if (s->attempts.items[i].parent != CURVE_NONE)
+	if (!p)
+		return SIZE_MAX;
+	for (uint32_t i = 0; t && i < s->attempts.count; i++)
+		if (s->attempts.items[i].parent != CURVE_NONE ||
+			find_reference(s, t, i) != CURVE_NONE)
 			list[n++] = check(s, t, i, p);
 	free(p);
 	return n;
@@ -553,6 +625,7 @@ int resume_find_repeat(
 /* Values around a resume, with what is needed to compare means of stretches. */
 struct stretch {
 	double *x, *v, *sum; /* sum[i]: of the first i values */
+	double sign;         /* -1: the values are turned around, to look for a high stretch */
 	size_t n, at;        /* the first value behind the resume */
 	double noise;        /* standard deviation of a point against its neighbours */
 	double spread; /* by how much the error of a mean is larger than that of white noise */
@@ -573,6 +646,23 @@ static void release_stretch(struct stretch *g)
 	free(g->x);
 	free(g->v);
 	free(g->sum);
+}
+
+/* By how much the means of blocks before the resume differ more than those of white noise. */
+static double block_spread(const struct stretch *g, size_t length)
+{
+	double changes[LOW_BEFORE], blocks[LOW_BEFORE];
+	size_t n = g->at / length;
+
+	for (size_t i = 0; i < n; i++)
+		blocks[i] = mean_of(g, g->at - (n - i) * length, g->at - (n - i - 1) * length);
+	/* Second differences, since a steady fall is no noise: their variance is six times that of
+	 * one. */
+	for (size_t i = 0; i + 2 < n; i++)
+		changes[i] = blocks[i + 2] - 2 * blocks[i + 1] + blocks[i];
+	double scale = n >= BLOCKS_LEAST ? scale_of(changes, n - 2) : NAN;
+	return isnan(scale) || !(g->noise > 0) ? 1
+					       : scale / sqrt(6) * sqrt((double)length) / g->noise;
 }
 
 /* Noise and autocorrelation from the values before the resume, against the mean of their
@@ -598,14 +688,17 @@ static void measure_noise(struct stretch *g)
 	double phi = bottom > 0 ? top / bottom : 0;
 	phi = phi < 0 ? 0 : phi > 0.95 ? 0.95 : phi;
 	g->spread = sqrt((1 + phi) / (1 - phi));
+	/* What wanders slowly shows in how means of neighbouring blocks differ. */
+	g->spread = fmax(g->spread, BLOCK_SHARE * block_spread(g, BLOCK_POINTS));
 }
 
 static int gather_stretch(struct stretch *g, const struct stitch *s, const struct stitch_track *t,
-	uint32_t attempt, double from, struct error *e)
+	uint32_t attempt, double from, double sign, struct error *e)
 {
 	size_t first, end, before = 0;
 
-	*g = (struct stretch){.x = calloc(LOW_BEFORE + LOW_POINTS, sizeof *g->x),
+	*g = (struct stretch){.sign = sign,
+		.x = calloc(LOW_BEFORE + LOW_POINTS, sizeof *g->x),
 		.v = calloc(LOW_BEFORE + LOW_POINTS, sizeof *g->v),
 		.sum = calloc(LOW_BEFORE + LOW_POINTS + 1, sizeof *g->sum)};
 	if (!g->x || !g->v || !g->sum) {
@@ -618,7 +711,7 @@ static int gather_stretch(struct stretch *g, const struct stitch *s, const struc
 		if (!isfinite(t->values.items[index[i]].value))
 			continue;
 		g->x[before] = t->values.items[index[i]].x;
-		g->v[before++] = t->values.items[index[i]].value;
+		g->v[before++] = sign * t->values.items[index[i]].value;
 	}
 	g->n = g->at = before;
 	stitch_values_of(t, attempt, &first, &end);
@@ -626,7 +719,7 @@ static int gather_stretch(struct stretch *g, const struct stitch *s, const struc
 		if (t->values.items[i].x <= from || !isfinite(t->values.items[i].value))
 			continue;
 		g->x[g->n] = t->values.items[i].x;
-		g->v[g->n++] = t->values.items[i].value;
+		g->v[g->n++] = sign * t->values.items[i].value;
 	}
 	for (size_t i = 0; i < g->n; i++)
 		g->sum[i + 1] = g->sum[i] + g->v[i];
@@ -634,22 +727,76 @@ static int gather_stretch(struct stretch *g, const struct stitch *s, const struc
 	return RP_OK;
 }
 
-/* What the trend alone moves the mean from one side of an edge to the other, by the slope before
- * the resume; never upwards. */
-static double trend_move(const struct stretch *g, size_t m)
+/*
+ * By how much the trend alone moves the mean over m points, by the slope of the last half of what
+ * is before the resume, and the error of that. A slope that is no more than its error is none.
+ */
+static double trend_move(const struct stretch *g, size_t m, double *error)
 {
-	size_t half = g->at / 2;
+	size_t quarter = g->at / 4;
 
-	if (half < LOW_LEAST)
+	*error = 0;
+	if (quarter < LOW_LEAST)
 		return 0;
-	double slope =
-		(mean_of(g, g->at - half, g->at) - mean_of(g, g->at - 2 * half, g->at - half)) /
-		(double)half;
-	return slope < 0 ? slope * (double)m : 0;
+	double before = mean_of(g, g->at - 2 * quarter, g->at - quarter);
+	double rise = mean_of(g, g->at - quarter, g->at) - before;
+	double age = (double)g->at, ahead = age * log1p((double)m / age) / (double)quarter;
+	double moved = rise * ahead;
+	if (moved * g->sign > 0 || fabs(rise) < 2 * error_of(g, quarter, quarter))
+		return 0;
+	*error = error_of(g, quarter, quarter) * ahead;
+	return moved;
 }
 
-int resume_find_low(const struct stitch *s, uint32_t attempt, double from, double until,
-	struct resume_low *out, struct error *e)
+static size_t least(size_t a, size_t b)
+{
+	return a < b ? a : b;
+}
+
+/* Find the sharpest edge back, over stretches of at most so many points on either side. */
+static void weigh_edges(
+	const struct stretch *g, double until, double interval, size_t most, struct resume_low *out)
+{
+	size_t best = 0;
+	double best_up = 0;
+
+	for (size_t c = g->at + LOW_LEAST; c + LOW_LEAST <= g->n; c++) {
+		/* The first point above: the stretch ends with the one before it. */
+		if (isfinite(until) && fabs(g->x[c - 1] - until) > 1.01 * interval)
+			continue;
+		size_t in = least(c - g->at, most), after = least(g->n - c, most);
+		double up =
+			(mean_of(g, c, c + after) - mean_of(g, c - in, c)) / error_of(g, in, after);
+		if (up > best_up) {
+			best_up = up;
+			best = c;
+		}
+	}
+	if (best == 0)
+		return;
+	size_t before = least(g->at, most), in = least(best - g->at, most);
+	size_t after = least(g->n - best, most);
+	double level = mean_of(g, g->at - before, g->at);
+	double low = mean_of(g, g->at, g->at + in), back = mean_of(g, best, best + after);
+	double unsure, moved = trend_move(g, (before + in) / 2, &unsure);
+	double fall = level + moved - low, rise = back - mean_of(g, best - in, best);
+	out->down = fall / hypot(error_of(g, before, in), unsure);
+	out->up = best_up;
+	out->points = best - g->at;
+	out->last_x = g->x[best - 1];
+	out->depth = (level + back) / 2 - mean_of(g, g->at, best);
+	/* Back at the trend: not far above where it came from, and most of the way up. */
+	bool returns = back <= level + fmax(3 * error_of(g, before, after), 0.5 * out->depth);
+	/* A shelf of replayed data ends as sharply as it began; a shock to the weights heals
+	 * slowly. */
+	bool shelf = rise >= 0.5 * fall && out->up > (isfinite(until) ? EDGE_DOWN : EDGE_UP);
+	bool shock = out->down > EDGE_UP && out->up > EDGE_HEALED;
+	out->found =
+		out->down > EDGE_DOWN && out->depth > 0 && returns && (g->sign > 0 ? shelf : shock);
+}
+
+static int find_stretch(const struct stitch *s, uint32_t attempt, double from, double until,
+	double sign, struct resume_low *out, struct error *e)
 {
 	const struct stitch_track *t = stitch_track_of(s, CURVE_LOSS);
 	struct stretch g;
@@ -657,7 +804,7 @@ int resume_find_low(const struct stitch *s, uint32_t attempt, double from, doubl
 	*out = (struct resume_low){.last_x = NAN};
 	if (!t)
 		return RP_OK;
-	if (gather_stretch(&g, s, t, attempt, from, e) < 0)
+	if (gather_stretch(&g, s, t, attempt, from, sign, e) < 0)
 		return e->status;
 	out->noise = g.noise;
 	size_t behind = g.n - g.at;
@@ -665,48 +812,45 @@ int resume_find_low(const struct stitch *s, uint32_t attempt, double from, doubl
 		release_stretch(&g);
 		return RP_OK;
 	}
-	size_t best = 0;
-	double best_up = 0;
-	for (size_t c = g.at + LOW_LEAST; c + LOW_LEAST <= g.n; c++) {
-		/* The first point above: the stretch ends with the one before it. */
-		if (isfinite(until) && fabs(g.x[c - 1] - until) > 1.01 * t->interval)
-			continue;
-		size_t in = c - g.at < EDGE_MAX ? c - g.at : EDGE_MAX;
-		size_t after = g.n - c < EDGE_MAX ? g.n - c : EDGE_MAX;
-		double up = (mean_of(&g, c, c + after) - mean_of(&g, c - in, c)) /
-			    error_of(&g, in, after);
-		if (up > best_up) {
-			best_up = up;
-			best = c;
-		}
-	}
-	if (best > 0) {
-		size_t before = g.at < EDGE_MAX ? g.at : EDGE_MAX;
-		size_t in = best - g.at < EDGE_MAX ? best - g.at : EDGE_MAX;
-		size_t after = g.n - best < EDGE_MAX ? g.n - best : EDGE_MAX;
-		double level = mean_of(&g, g.at - before, g.at);
-		double low = mean_of(&g, g.at, g.at + in), back = mean_of(&g, best, best + after);
-		double all = mean_of(&g, g.at, best);
-		double moved = trend_move(&g, (before + in) / 2);
-		out->down = (level + moved - low) / error_of(&g, before, in);
-		out->up = best_up;
-		out->points = best - g.at;
-		out->last_x = g.x[best - 1];
-		out->depth = (level + back) / 2 - all;
-		double depth_end = back - mean_of(&g, best - in, best);
-		/* Back at the trend: not above where it came from, and most of the way up. */
-		bool returns = back <= level + 3 * error_of(&g, before, after) &&
-			       depth_end >= 0.5 * (level + moved - low);
-		out->found = out->down > EDGE_DOWN &&
-			     out->up > (isfinite(until) ? EDGE_DOWN : EDGE_UP) && out->depth > 0 &&
-			     returns;
-	}
+	static const size_t lengths[EDGES] = {64, 128};
+	for (size_t i = 0; i < EDGES && !out->found; i++)
+		weigh_edges(&g, until, t->interval, lengths[i], out);
 	release_stretch(&g);
 	return RP_OK;
 }
 
+int resume_find_low(const struct stitch *s, uint32_t attempt, double from, double until,
+	struct resume_low *out, struct error *e)
+{
+	return find_stretch(s, attempt, from, until, 1, out, e);
+}
+
+int resume_find_high(const struct stitch *s, uint32_t attempt, double from, struct resume_low *out,
+	struct error *e)
+{
+	return find_stretch(s, attempt, from, NAN, -1, out, e);
+}
+
 /* What the launches say -------------------------------------------------------------------------
  */
+
+/* Whether a setting says what the model is trained on, or how: no folder, interval or address does.
+ */
+static bool matters(const char *name)
+{
+	static const char *const words[] = {"seed", "lr", "learning", "batch", "data", "split",
+		"beta", "clip", "decay", "warmup", "eps", "seq", "dropout", "mix", "weight",
+		"optim", "model"};
+	static const char *const others[] = {
+		"save", "load", "log", "interval", "path_out", "tensorboard"};
+	bool yes = false;
+
+	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+		yes = yes || strcasestr(name, words[i]) != NULL;
+	for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+		yes = yes && strcasestr(name, others[i]) == NULL;
+	return yes;
+}
 
 bool resume_changes(const struct stitch *s, uint32_t attempt, struct strbuf *out)
 {
@@ -715,7 +859,7 @@ bool resume_changes(const struct stitch *s, uint32_t attempt, struct strbuf *out
 
 	for (size_t i = 0; i < s->settings.count && parent != CURVE_NONE; i++) {
 		const struct stitch_setting *x = &s->settings.items[i];
-		if (x->attempt != attempt)
+		if (x->attempt != attempt || !matters(x->name))
 			continue;
 		bool last = true;
 		for (size_t k = i + 1; k < s->settings.count && last; k++)

@@ -47,6 +47,7 @@ struct resume_check {
 	uint8_t outcome; /* enum resume_outcome */
 	bool first;      /* the first pair is the first step (or interval) after the checkpoint */
 	bool weak;       /* RESUME_DIFFERS by less than the noise of the curve, in few points */
+	bool updates;    /* RESUME_DIFFERS only behind the first step, and to one side */
 	struct resume_series loss, grad_norm, lr;
 	double offset;      /* mean of the differences of the loss */
 	double correlation; /* of the step-to-step changes; NAN: too few */
@@ -78,7 +79,7 @@ struct resume_low {
 };
 
 /* Check every attempt that went on from a step > 0. `list` has room for all attempts; the number of
- * checks is returned. */
+ * checks is returned, SIZE_MAX where memory runs out. */
 size_t resume_check_all(const struct stitch *s, struct resume_check *list);
 
 /* Look for the first values of an attempt at other steps of earlier attempts. O(64 n). */
@@ -91,6 +92,10 @@ int resume_find_repeat(
  */
 int resume_find_low(const struct stitch *s, uint32_t attempt, double from, double until,
 	struct resume_low *out, struct error *e);
+
+/* The same for a stretch that is higher than the trend; `depth` is its height. */
+int resume_find_high(const struct stitch *s, uint32_t attempt, double from, struct resume_low *out,
+	struct error *e);
 
 /* The settings that the logs give for an attempt and, with another value, for its parent: "seed 42
  * -> 43". False where there are none. */

@@ -173,9 +173,13 @@ static int add_point(struct rows *rows, const struct rows_cell *cell, double x,
 {
 	struct rows_column *c = &rows->columns.items[cell->column];
 	uint32_t *series = &c->series[unit];
+	/* What is told once an epoch is of that epoch. */
+	enum curve_mean mean = unit == CURVE_EPOCHS && rows->mean == CURVE_OF_UNKNOWN
+				       ? CURVE_OF_EPOCH
+				       : rows->mean;
 
 	if (*series == ROWS_UNSET && curve_series_of(rows->r, (struct slice){c->name, c->name_n},
-					     CURVE_OTHER, unit, rows->mean, -1, series, e) < 0)
+					     CURVE_OTHER, unit, mean, -1, series, e) < 0)
 		return e->status;
 	return curve_add(rows->r, *series, x, cell->value, cell->resolution, e);
 }

@@ -8,6 +8,7 @@
 #include "curve/window.h"
 
 #define HALF (SPIKE_WINDOW / 2)
+#define HALF_LEAST 24u
 #define SPIKE_BASE 16u  /* points without which there are no residuals */
 #define ONE_POINT 15.0  /* scales by which a lone point is more than an odd batch */
 #define BEND 0.1        /* of the way that the line reaches ahead */
@@ -16,14 +17,18 @@
 	0.25             /* of a spike's height, by which the curve may be thought to have fallen  \
 			    behind it */
 #define TAIL 0.985       /* quantile of the residuals that tells how heavy their tail is */
+#define TAIL_LEAST 128u  /* of them: fewer have no tail to speak of */
 #define TAILS 3.0        /* times that a spike must be */
 #define SHIFT_POINTS 32u /* after a drop or a shift whose median is the new level */
+#define STAYS_POINTS 8u  /* and steps after which a curve that is still up stays there */
+#define STAYS_STEPS 500.0
 #define DROP_SCALES 6.0
 #define DROP_POINTS 8u /* in a row */
-#define BLOCK 256u     /* points of a block of which slow divergence is judged */
-#define BLOCKS_LEAST 6u
+#define BLOCK_MAX 256u /* points of a block of which slow divergence is judged, … */
+#define BLOCK_LEAST 6u
+#define BLOCKS 24u       /* … that is this part of the curve */
 #define DRIFT_SCALES 3.0 /* of a point's noise, and … */
-#define DRIFT_BLOCKS 6.0 /* … of what blocks usually differ by */
+#define DRIFT_BLOCKS 4.0 /* … of what blocks usually differ by */
 #define NEAR_STEPS 50.0  /* of a resume or another thing that is near */
 #define LEAD_STEPS 100.0
 #define LR_JUMP 0.05 /* relative change from one point to the next that is no schedule */
@@ -33,9 +38,10 @@
 struct baseline {
 	struct window older, newer; /* halves of the last accepted points */
 	struct window residuals;
-	size_t accepted; /* points since the curve, or a new level, began */
-	double quantum;  /* least step of the values, where it is more than their noise; else 0 */
-	size_t since;    /* points since the quantum was looked for */
+	struct window sizes; /* of the residuals, in scales of their time: they tell the tail */
+	size_t accepted;     /* points since the curve, or a new level, began */
+	double quantum; /* least step of the values, where it is more than their noise; else 0 */
+	size_t since;   /* points since the quantum was looked for */
 };
 
 static int no_memory(struct error *e)
@@ -43,11 +49,16 @@ static int no_memory(struct error *e)
 	return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for the spikes");
 }
 
-static bool baseline_init(struct baseline *b)
+/* For a curve of n points: a short one bends within what is a small part of a long one. */
+static bool baseline_init(struct baseline *b, size_t n)
 {
+	size_t half = n / 12 < HALF_LEAST ? HALF_LEAST : n / 12 > HALF ? HALF : n / 12;
+	size_t all = 2 * half < SPIKE_LEARN ? SPIKE_LEARN : 2 * half;
+
 	*b = (struct baseline){0};
-	bool a = window_init(&b->older, HALF), c = window_init(&b->newer, HALF);
-	return window_init(&b->residuals, SPIKE_WINDOW) && a && c;
+	bool a = window_init(&b->older, half), c = window_init(&b->newer, half);
+	bool d = window_init(&b->sizes, all);
+	return window_init(&b->residuals, all) && a && c && d;
 }
 
 static void baseline_release(struct baseline *b)
@@ -55,6 +66,7 @@ static void baseline_release(struct baseline *b)
 	window_release(&b->older);
 	window_release(&b->newer);
 	window_release(&b->residuals);
+	window_release(&b->sizes);
 }
 
 static void baseline_clear(struct baseline *b)
@@ -62,6 +74,7 @@ static void baseline_clear(struct baseline *b)
 	window_clear(&b->older);
 	window_clear(&b->newer);
 	window_clear(&b->residuals);
+	window_clear(&b->sizes);
 	b->accepted = 0;
 }
 
@@ -83,7 +96,7 @@ static double baseline_level(const struct baseline *b, double *slope)
 static void baseline_accept(struct baseline *b, double v, double residual)
 {
 	/* Both halves grow alike; what leaves the newer one goes over to the older one. */
-	if (b->newer.n > b->older.n || b->newer.n == HALF)
+	if (b->newer.n > b->older.n || b->newer.n == b->newer.capacity)
 		window_add(&b->older, window_pop(&b->newer));
 	window_add(&b->newer, v);
 	b->accepted++;
@@ -185,10 +198,14 @@ static double expected_at(const struct event *v, size_t i)
 	return v->level - fmin(fall, FALL_SHARE * fmax(0, v->peak - v->level));
 }
 
-/* The first of SPIKE_BACK_POINTS in a row that are back; `end` where none are. NaN ends it. */
+/*
+ * The first of SPIKE_BACK_POINTS in a row that are back, of which one may be out again: noise has
+ * such points, and in a log of every 50th step each of them would make a spike longer by 300 steps.
+ * `end` where there are none. NaN ends it.
+ */
 static size_t find_recovery(const struct search *q, struct event *v, size_t end, bool *broken)
 {
-	size_t row = 0;
+	unsigned back = 0; /* the last points, a bit each */
 
 	*broken = false;
 	v->peak = v->level;
@@ -198,8 +215,10 @@ static size_t find_recovery(const struct search *q, struct event *v, size_t end,
 			return end;
 		}
 		v->peak = fmax(v->peak, q->c->v[i]);
-		row = q->c->v[i] <= expected_at(v, i) + SPIKE_BACK * v->scale ? row + 1 : 0;
-		if (row == SPIKE_BACK_POINTS)
+		back = back << 1 | (q->c->v[i] <= expected_at(v, i) + SPIKE_BACK * v->scale);
+		back &= (1u << SPIKE_BACK_POINTS) - 1;
+		if (back >> (SPIKE_BACK_POINTS - 1) &&
+			__builtin_popcount(back) >= SPIKE_BACK_POINTS - 1)
 			return i + 1 - SPIKE_BACK_POINTS;
 	}
 	return end;
@@ -270,7 +289,8 @@ static size_t tell_event(struct search *q, struct event *v, struct error *e)
 	/* It did not come back. NaN within the time is a divergence; so is a level that stays up.
 	 */
 	double half = v->level + 0.5 * (k->peak - v->level);
-	bool long_enough = late < c->n || k->points >= 2 * SHIFT_POINTS;
+	bool long_enough = late < c->n || k->points >= 2 * SHIFT_POINTS ||
+			   (k->points >= STAYS_POINTS && c->x[i - 1] - k->x >= STAYS_STEPS);
 	if (i < end || (broken && i < c->n)) {
 		k->class = SPIKE_DIVERGED;
 		return i;
@@ -281,7 +301,7 @@ static size_t tell_event(struct search *q, struct event *v, struct error *e)
 		 slope_between(q, v->begin + k->points / 2, late < c->n ? follows : i) >= 0)
 		k->class = SPIKE_DIVERGED;
 	else if (late >= c->n)
-		k->class = SPIKE_OPEN;
+		k->class = SPIKE_OPEN, k->rising = i > 0 && k->peak_x == c->x[i - 1];
 	else if (k->level > expected_at(v, late) + SPIKE_BACK * v->scale)
 		k->class = SPIKE_PARTIAL;
 	else
@@ -342,9 +362,9 @@ static bool is_onset(
 	struct search *q, size_t i, double level, double slope, double middle, double s)
 {
 	const struct spike_curve *c = q->c;
-	double tail = window_quantile(&q->b.residuals, TAIL) - middle;
-	double one = fmax(SPIKE_ONE * s, TAILS * tail);
-	double two = fmax(SPIKE_TWO * s, TAILS * tail / 1.5);
+	double tail = q->b.sizes.n < TAIL_LEAST ? 0 : window_quantile(&q->b.sizes, TAIL);
+	double one = fmax(SPIKE_ONE, TAILS * tail) * s;
+	double two = fmax(SPIKE_TWO, TAILS * tail / 1.5) * s;
 	double z = c->v[i] - level - middle;
 	size_t high = 0, near = 0;
 
@@ -398,6 +418,8 @@ static int judge_point(
 			return e->status;
 		baseline_clear(&q->b);
 	}
+	if (*next == i && q->b.accepted > 0)
+		window_add(&q->b.sizes, (c->v[i] - level - middle) / s);
 	return RP_OK;
 }
 
@@ -444,56 +466,81 @@ static bool overlaps(const struct spikes *out, size_t from, double first, double
 }
 
 /*
+ * The medians of blocks from the end of the curve backwards, their noise, and what two that follow
+ * each other usually differ by.
+ */
+struct blocks {
+	double level[2 * BLOCKS], noise[2 * BLOCKS];
+	size_t first[2 * BLOCKS];
+	size_t n;
+};
+
+static void measure_blocks(struct search *q, struct blocks *k)
+{
+	const struct spike_curve *c = q->c;
+	size_t size = c->n / BLOCKS;
+
+	size = size > BLOCK_MAX ? BLOCK_MAX : size;
+	k->n = size < BLOCK_LEAST ? 0 : c->n / size;
+	k->n = k->n > 2 * BLOCKS ? 2 * BLOCKS : k->n;
+	for (size_t b = 0; b < k->n; b++) {
+		double changes[BLOCK_MAX];
+		size_t n = 0;
+		k->first[b] = c->n - (k->n - b) * size;
+		k->level[b] = median_of(q, k->first[b], k->first[b] + size);
+		for (size_t i = k->first[b] + 1; i < k->first[b] + size; i++)
+			if (isfinite(c->v[i]) && isfinite(c->v[i - 1]))
+				changes[n++] = fabs(c->v[i] - c->v[i - 1]) / M_SQRT2;
+		qsort(changes, n, sizeof *changes, compare_doubles);
+		k->noise[b] = n ? 1.4826 * changes[n / 2] : NAN;
+	}
+}
+
+/* The block from which on the level never falls again beyond the noise. */
+static size_t lowest_block(const struct blocks *k)
+{
+	size_t low = 0;
+
+	for (size_t b = 1; b < k->n; b++)
+		if (k->level[b] <= k->level[low])
+			low = b;
+	return low;
+}
+
+/*
  * A level that rises over blocks of points far beyond what blocks differ by, and does not return by
  * the end of the curve.
  */
 static int search_drift(struct search *q, size_t from, struct error *e)
 {
 	const struct spike_curve *c = q->c;
-	size_t blocks = c->n / BLOCK;
-
-	if (blocks < BLOCKS_LEAST)
-		return RP_OK;
-	double *level = calloc(3 * blocks, sizeof *level);
-	if (!level)
-		return no_memory(e);
-	double *noise = level + blocks, *change = noise + blocks;
-	for (size_t b = 0; b < blocks; b++) {
-		size_t first = c->n - (blocks - b) * BLOCK;
-		double changes[BLOCK];
-		size_t n = 0;
-		level[b] = median_of(q, first, first + BLOCK);
-		for (size_t i = first + 1; i < first + BLOCK; i++)
-			if (isfinite(c->v[i]) && isfinite(c->v[i - 1]))
-				changes[n++] = fabs(c->v[i] - c->v[i - 1]) / M_SQRT2;
-		qsort(changes, n, sizeof *changes, compare_doubles);
-		noise[b] = n ? 1.4826 * changes[n / 2] : NAN;
-	}
-	/* From the end backwards to where the rise begins. */
-	size_t low = blocks - 1;
-	while (low > 0 && level[low - 1] < level[low])
-		low--;
+	double change[2 * BLOCKS];
+	struct blocks k;
 	size_t n = 0;
-	for (size_t b = 1; b < low; b++)
-		change[n++] = fabs(level[b] - level[b - 1]);
+
+	measure_blocks(q, &k);
+	size_t low = k.n ? lowest_block(&k) : 0;
+	if (low < 4 || low + 3 > k.n)
+		return RP_OK;
+	/* Against the way that it goes: a steady fall is no noise. */
+	for (size_t b = 1; b + 1 < low; b++)
+		change[n++] = fabs(k.level[b + 1] - 2 * k.level[b] + k.level[b - 1]);
 	qsort(change, n, sizeof *change, compare_doubles);
-	double usual = n >= 3 ? 1.4826 * change[n / 2] : NAN;
-	double rise = level[blocks - 1] - level[low];
-	size_t first = c->n - (blocks - low) * BLOCK;
-	bool found = low + 3 < blocks && rise > DRIFT_SCALES * noise[low] &&
-		     rise > DRIFT_BLOCKS * usual &&
-		     !overlaps(q->out, from, c->x[first], c->x[c->n - 1]);
-	if (found) {
-		struct spike *k = add(q, SPIKE_DRIFT, first, e);
-		if (k) {
-			k->baseline = level[low];
-			k->scale = noise[low];
-			k->level = level[blocks - 1];
-			k->points = c->n - first;
-		}
-	}
-	free(level);
-	return e->status;
+	double usual = n ? 1.4826 * change[n / 2] : NAN;
+	double last = k.level[k.n - 1], rise = last - k.level[low];
+	bool found = rise > DRIFT_SCALES * k.noise[low] && rise > DRIFT_BLOCKS * usual &&
+		     k.level[k.n - 2] - k.level[low] > 0.5 * rise &&
+		     !overlaps(q->out, from, c->x[k.first[low]], c->x[c->n - 1]);
+	if (!found)
+		return RP_OK;
+	struct spike *s = add(q, SPIKE_DRIFT, k.first[low + 1], e);
+	if (!s)
+		return e->status;
+	s->baseline = k.level[low];
+	s->scale = k.noise[low];
+	s->level = last;
+	s->points = c->n - k.first[low + 1];
+	return RP_OK;
 }
 
 int spikes_find(struct spikes *out, const struct spike_curve *c, double interval, struct error *e)
@@ -503,7 +550,7 @@ int spikes_find(struct spikes *out, const struct spike_curve *c, double interval
 	int status = RP_OK;
 
 	q.scratch = calloc(SPIKE_AFTER, sizeof *q.scratch);
-	if (!baseline_init(&q.b) || !q.scratch)
+	if (!baseline_init(&q.b, c->n) || !q.scratch)
 		status = no_memory(e);
 	out->points += c->n;
 	if (status == RP_OK)

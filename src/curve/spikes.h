@@ -51,6 +51,7 @@ struct spike {
 	uint8_t class; /* enum spike_class */
 	uint8_t place; /* enum spike_place */
 	bool dead;     /* in points that were rolled back */
+	bool rising;   /* SPIKE_OPEN: highest at the curve's last point */
 	uint32_t attempt;
 	double x;            /* onset */
 	double peak_x, peak; /* NAN for classes without */

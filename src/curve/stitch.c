@@ -10,7 +10,8 @@
 
 #define ATTEMPTS_MAX 1000000u
 #define NOTES_MAX 100u
-#define HIDDEN_DIGITS 5e-5 /* half a unit of the last of the four decimals of a logged loss */
+#define HIDDEN_ERRORS 4.0 /* deviations of the rounding of a sum of logged losses */
+#define HIDDEN_FLOAT 1e-7 /* relative, of what was summed up in float32 */
 
 static int no_memory(struct error *e)
 {
@@ -125,6 +126,12 @@ static void take_piece(struct stitch_attempt *a, const struct piece *p, const st
 	}
 }
 
+/* What is not said of a step, and is not logged at every step, may be a mean. */
+static bool is_mean(const struct curve_series *s, double interval)
+{
+	return s->mean == CURVE_OF_INTERVAL || (s->mean == CURVE_OF_UNKNOWN && interval > 1);
+}
+
 static int make_attempts(struct building *b, struct error *e)
 {
 	struct stitch *s = b->s;
@@ -164,7 +171,7 @@ static int make_attempts(struct building *b, struct error *e)
 			.wall_first = NAN,
 			.wall_last = NAN,
 			.cut = (uint8_t)cut_of(p),
-			.mean = b->l->series.items[p->main].mean == CURVE_OF_INTERVAL,
+			.mean = is_mean(&b->l->series.items[p->main], p->interval),
 			.file = p->file};
 		b->attempt_of[list[i].piece] = (uint32_t)i;
 		take_piece(a, p, b->l);
@@ -266,11 +273,13 @@ static int gather_marks(struct building *b, const struct stitch_options *o, stru
 			*save = (struct stitch_save){b->attempt_of[i], m->x};
 		}
 	}
-	for (size_t i = 0; i < o->save_count; i++) {
+	for (size_t i = 0; i < o->save_count + o->resume_count; i++) {
 		struct stitch_save *save = array_push(&s->saves, SIZE_MAX);
 		if (!save)
 			return no_memory(e);
-		*save = (struct stitch_save){CURVE_NONE, o->saves[i]};
+		/* From where it resumed something was saved. */
+		*save = (struct stitch_save){CURVE_NONE,
+			i < o->save_count ? o->saves[i] : o->resumes[i - o->save_count]};
 	}
 	if (s->saves.count > 1)
 		qsort(s->saves.items, s->saves.count, sizeof *s->saves.items, compare_saves);
@@ -311,7 +320,8 @@ static void count_from(const struct stitch *s, uint32_t i)
 		a->how = STITCH_BY_SAVE;
 		return;
 	}
-	a->from = a->mean || s->axis != CURVE_STEPS ? a->from_least : fmax(0, a->first_x - 1);
+	/* Logs and saves mostly keep to the same multiples. */
+	a->from = a->from_least;
 	/* The first attempt of the logs began before them, or afresh. */
 	if (i == 0 && a->first_x <= interval + 1)
 		a->from = a->from_least = 0;
@@ -594,7 +604,6 @@ static float steps_covered(const struct stitch *s, const struct curve_log *l,
 	case CURVE_OF_STEP:
 		return 1;
 	case CURVE_OF_UNKNOWN:
-		return before && v->x - before->x == 1 ? 1 : NAN;
 	case CURVE_OF_INTERVAL:
 		if (before)
 			return (float)(v->x - before->x);
@@ -741,30 +750,35 @@ static void count_points(struct stitch *s)
  */
 
 /*
- * The mean loss of the final row is the sum of the losses since the last launch over all steps. So
- * the launch began behind that row from which on the rows' losses, each as often as it covers
- * steps, sum up to the mean times all steps.
+ * The mean loss of the final row is the sum of the losses since the last launch, over all steps, or
+ * in newer versions over those since the launch. So the launch began behind that row from which on
+ * the rows' losses, each as often as it covers steps, come to it. Rounding of n rows adds up to its
+ * deviation times the root of n.
  */
 static bool hidden_from(const struct stitch_track *t, size_t first, size_t end,
 	const struct curve_point *final, double *from)
 {
-	double total = final->value * final->x, sum = 0, covered = 0, found = NAN;
+	double sum = 0, covered = 0, variance = 0, found = NAN;
 	size_t hits = 0;
 
 	if (end - first < 3 || t->values.items[end - 1].x != final->x)
 		return false;
-	double step = final->resolution > 0 ? 0.5 * (double) final->resolution
-					    : 1e-7 * fabs(final->value);
 	for (size_t i = end; i-- > first;) {
 		const struct stitch_value *v = &t->values.items[i];
-		double before = i > first ? t->values.items[i - 1].x : 0;
+		double before = i > first ? t->values.items[i - 1].x : 0, steps = v->x - before;
 		if (!isfinite(v->value))
 			return false;
-		sum += v->value * (v->x - before);
-		covered += v->x - before;
-		double room = step * final->x + HIDDEN_DIGITS * covered;
-		if (fabs(sum - total) > room)
+		sum += v->value * steps;
+		covered += steps;
+		variance += pow((double)v->resolution * steps, 2) / 12;
+		double room = HIDDEN_ERRORS * sqrt(variance) + HIDDEN_FLOAT * fabs(sum) +
+			      0.5 * (double) final->resolution * final->x;
+		if (fabs(sum - final->value * final->x) > room &&
+			fabs(sum - final->value * covered) > room)
 			continue;
+		/* Where all rows come to it, nothing is hidden. */
+		if (i == first)
+			return false;
 		hits++;
 		found = before;
 	}
@@ -798,8 +812,34 @@ static int find_hidden(struct building *b, struct error *e)
 			if (!known && !seam)
 				return no_memory(e);
 			if (seam)
-				*seam = (struct stitch_seam){attempt, attempt, from, true};
+				*seam = (struct stitch_seam){
+					.from = attempt, .to = attempt, .x = from, .hidden = true};
 		}
+	}
+	return RP_OK;
+}
+
+/* Resumes that the caller knows of, and no attempt begins with. */
+static int add_known(struct stitch *s, const struct stitch_options *o, struct error *e)
+{
+	const struct stitch_track *t = s->tracks.count ? s->tracks.items : NULL;
+
+	for (size_t i = 0; t && i < o->resume_count; i++) {
+		double x = o->resumes[i], room = isnan(t->interval) ? 1 : t->interval;
+		bool there = false;
+		uint32_t attempt = CURVE_NONE;
+		for (uint32_t k = 0; k < s->attempts.count; k++) {
+			const struct stitch_attempt *a = &s->attempts.items[k];
+			there = there || fabs(a->from - x) <= room;
+			if (x > a->alive_from && x < a->alive_to && x < a->last_x)
+				attempt = k;
+		}
+		if (there || attempt == CURVE_NONE || !(x > 0))
+			continue;
+		struct stitch_seam *seam = array_push(&s->seams, SIZE_MAX);
+		if (!seam)
+			return no_memory(e);
+		*seam = (struct stitch_seam){.from = attempt, .to = attempt, .x = x, .known = true};
 	}
 	return RP_OK;
 }
@@ -839,6 +879,8 @@ int stitch_build(struct stitch *s, const struct curve_log *l, const struct stitc
 		note_pieces(&b);
 		status = find_hidden(&b, e);
 	}
+	if (status == RP_OK)
+		status = add_known(s, o, e);
 	if (status == RP_OK && s->seams.count > 1)
 		qsort(s->seams.items, s->seams.count, sizeof *s->seams.items, compare_seams);
 	pieces_release(&b.pieces);

@@ -75,7 +75,8 @@ struct stitch_track {
 struct stitch_seam {
 	uint32_t from, to; /* attempts; the same one where the resume is hidden in a log */
 	double x;          /* the step gone on from */
-	bool hidden;
+	bool hidden;       /* dated from the final row */
+	bool known;        /* the logs do not show it; the caller knows of it */
 };
 
 /* What the log says of an attempt's launch. */
@@ -101,6 +102,9 @@ struct stitch_options {
 	size_t told_count;
 	const double *saves; /* steps of checkpoints that lie beside the logs */
 	size_t save_count;
+	const double *resumes; /* steps that the run is known to have resumed from, whatever the logs
+				  show */
+	size_t resume_count;
 	double first, last; /* keep only x within; NAN: no bound */
 };
 

@@ -1,17 +1,25 @@
 /* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
 #include "h5/h5_columns.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/size.h"
+#include "h5/h5_driver.h"
 
 #define FILE_NAME "/file" /* never opened; absolute, so that HDF5 does not ask where it stands */
-#define LINKS_COMPACT 1000 /* a group's list of columns stands in its header: heaps take kilobytes */
-#define DEFLATE_LEVEL 6   /* noted in the file; what deflates chunks is not HDF5 */
+#define LINKS_COMPACT                                                                              \
+	1000            /* a group's list of columns stands in its header: heaps take kilobytes */
+#define DEFLATE_LEVEL 6 /* noted in the file; what deflates chunks is not HDF5 */
 
+/* HDF5 tells little of why; where the system refused, that is the reason. */
 static enum frame_kind failed(struct h5_session *s, const char *why)
 {
-	s->fail = why;
+	int error = h5_driver_error();
+	const char *words = error ? strerrordesc_np(error) : NULL;
+
+	snprintf(s->fail, sizeof s->fail, "%s%s%s", why, words ? ": " : "", words ? words : "");
 	return FRAME_FAILED;
 }
 

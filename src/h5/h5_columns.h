@@ -20,9 +20,9 @@ struct h5_session {
 	bool writing;
 	uint32_t type, width; /* of the column */
 	uint64_t rows, chunk_rows;
-	uint8_t *buffer;  /* FRAME_BODY_MAX bytes: the answer's body */
-	size_t n;         /* of it */
-	const char *fail; /* one sentence, where the answer is FRAME_FAILED */
+	uint8_t *buffer; /* FRAME_BODY_MAX bytes: the answer's body */
+	size_t n;        /* of it */
+	char fail[200];  /* one sentence, where the answer is FRAME_FAILED */
 };
 
 /* Act on a request; the answer's kind is returned, its body is in the session. */

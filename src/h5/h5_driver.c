@@ -76,6 +76,19 @@ static haddr_t driver_get_eof(const H5FD_t *file, H5FD_mem_t type)
 	return ((const struct driver_file *)file)->size;
 }
 
+static int driver_error;
+
+static herr_t refused(int error)
+{
+	driver_error = driver_error ? driver_error : error;
+	return -1;
+}
+
+int h5_driver_error(void)
+{
+	return driver_error;
+}
+
 static herr_t driver_read(
 	H5FD_t *file, H5FD_mem_t type, hid_t transfer, haddr_t at, size_t n, void *buffer)
 {
@@ -92,7 +105,9 @@ static herr_t driver_read(
 		ssize_t got = pread(driver_fd, p, n, (off_t)at);
 		if (got < 0 && errno == EINTR)
 			continue;
-		if (got < 0 || (got == 0 && !driver_writing))
+		if (got < 0)
+			return refused(errno);
+		if (got == 0 && !driver_writing)
 			return -1;
 		if (got == 0) {
 			memset(p, 0, n);
@@ -118,7 +133,7 @@ static herr_t driver_write(
 		if (put < 0 && errno == EINTR)
 			continue;
 		if (put <= 0)
-			return -1;
+			return refused(put < 0 ? errno : ENOSPC);
 		p += put;
 		at += (haddr_t)put;
 		n -= (size_t)put;

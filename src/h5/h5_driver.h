@@ -12,4 +12,7 @@
 /* Properties that make HDF5 use `fd`; negative where that fails. Call once. */
 hid_t h5_driver_access(int fd, bool writing);
 
+/* The errno of the first call to the system that failed; 0: none did. */
+int h5_driver_error(void);
+
 #endif

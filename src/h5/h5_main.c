@@ -7,6 +7,7 @@
  */
 #include <errno.h>
 #include <hdf5.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -129,6 +130,8 @@ int main(int argc, char **argv)
 		return write(STDERR_FILENO, text, sizeof text - 1) < 0 ? EXIT_LIBRARY : EXIT_USAGE;
 	}
 	s.writing = bytes > 0;
+	/* A file that may not grow further is an error that can be told. */
+	signal(SIGXFSZ, SIG_IGN);
 	/* Errors are answers: HDF5 prints none. */
 	if (!s.buffer || !body || H5open() < 0 || !refuse_plugins() ||
 		H5Eset_auto2(H5E_DEFAULT, NULL, NULL) < 0 ||

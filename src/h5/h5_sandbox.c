@@ -58,10 +58,17 @@ static const struct {
 	/* clang-format on */
 };
 
+/* What is limited lower already, as on many a login node, stays so. */
 static bool set_limit(__rlimit_resource_t what, uint64_t value)
 {
-	struct rlimit limit = {.rlim_cur = (rlim_t)value, .rlim_max = (rlim_t)value};
+	struct rlimit limit;
 
+	if (getrlimit(what, &limit) < 0)
+		return false;
+	if (limit.rlim_max == RLIM_INFINITY || value < limit.rlim_max)
+		limit.rlim_max = (rlim_t)value;
+	if (limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur > limit.rlim_max)
+		limit.rlim_cur = limit.rlim_max;
 	return setrlimit(what, &limit) == 0;
 }
 

@@ -58,6 +58,12 @@ static void put_many(uint8_t *at, const uint64_t *v, size_t n, size_t width)
 	}
 }
 
+static void put_deltas(uint8_t *at, const uint64_t *v, size_t n, size_t width)
+{
+	for (size_t i = 1; i < n; i++, at += width)
+		little_endian(at, zigzag(v[i] - v[i - 1]), width);
+}
+
 /* Append a column in the shortest of the encodings. */
 bool block_column(struct block *b, enum journal_column name, const uint64_t *v, size_t n)
 {
@@ -107,8 +113,7 @@ bool block_column(struct block *b, enum journal_column name, const uint64_t *v, 
 	case JOURNAL_DELTAS:
 		little_endian(p, v[0], 8);
 		p += 8;
-		for (size_t i = 1; i < n; i++, p += width)
-			little_endian(p, zigzag(v[i] - v[i - 1]), width);
+		put_deltas(p, v, n, width);
 		break;
 	case JOURNAL_RAW:
 		put_many(p, v, n, width);

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/journal.h"
 
@@ -15,10 +16,13 @@ struct block {
 	unsigned columns;
 };
 
+/* Of 1, 2, 4 or 8 bytes; one store where `bytes` is a constant. */
 static inline void little_endian(uint8_t *at, uint64_t v, size_t bytes)
 {
-	for (size_t i = 0; i < bytes; i++)
-		at[i] = (uint8_t)(v >> 8 * i);
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+	v = __builtin_bswap64(v << (64 - 8 * bytes));
+#endif
+	memcpy(at, &v, bytes);
 }
 
 void block_begin(struct block *b);

@@ -389,22 +389,39 @@ static uint64_t space_of(const struct rp_recorder *r, const struct rp_record_ste
 	return r->spaces[source < 0 ? r->source_count : (size_t)source];
 }
 
+/* Add rows [from, end) of one micro-batch to a sum, and go on with the chain. */
+static uint64_t digest_part(const struct rp_recorder *r, const struct rp_record_step *s,
+	size_t from, size_t end, uint64_t sum[2], uint64_t chain)
+{
+	uint64_t here[2] = {sum[0], sum[1]}, space = space_of(r, s, from);
+
+	for (size_t i = from; i < end; i++) {
+		if (s->sources)
+			space = r->spaces[s->sources[i]];
+		XXH128_hash_t h = identity_hash(space, (uint64_t)s->ids[i]);
+		chain = identity_chain(chain, h);
+		identity_add(here, h);
+	}
+	memcpy(sum, here, sizeof here);
+	return chain;
+}
+
 /* Add rows [from, from + n) of a step to a sum, and go on with the call's chain. */
 static uint64_t digest_rows(const struct rp_recorder *r, const struct rp_record_step *s,
 	size_t from, size_t n, uint64_t sum[2])
 {
 	uint64_t chain = from == 0 ? 0 : r->chain;
-	uint16_t micro = 0;
-	size_t begins = 0; /* the micro-batch at hand */
+	size_t begins = 0, at = from;
 
-	for (size_t i = from; i < from + n; i++) {
-		while (micro + 1u < s->micro_count && i >= begins + s->micro[micro])
-			begins += s->micro[micro++];
-		XXH128_hash_t h = identity_hash(space_of(r, s, i), (uint64_t)s->ids[i]);
-		if (i == begins)
-			chain = identity_chain_part(chain, r->dp, micro);
-		chain = identity_chain(chain, h);
-		identity_add(sum, h);
+	for (uint32_t k = 0; at < from + n; k++) {
+		size_t ends = k < s->micro_count ? begins + s->micro[k] : s->n;
+		size_t end = ends < from + n ? ends : from + n;
+		if (at == begins && at < end)
+			chain = identity_chain_part(chain, r->dp, (uint16_t)k);
+		if (at < end)
+			chain = digest_part(r, s, at, end, sum, chain);
+		at = at < end ? end : at;
+		begins = ends;
 	}
 	return chain;
 }

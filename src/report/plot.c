@@ -127,15 +127,15 @@ static void add_cell(const struct canvas *c, size_t at, bool ascii, struct strbu
 
 static void add_label(const struct canvas *c, unsigned row, struct strbuf *out)
 {
+	char memory[40];
 	struct strbuf b;
 	double at = c->y1 - (c->y1 - c->y0) * ((double)row + 0.5) / (double)c->rows;
 
-	strbuf_init(&b, 40);
+	strbuf_over(&b, memory, sizeof memory);
 	if (row % LABEL_EVERY == 0 || row + 1 == c->rows)
 		text_add_rounded(&b, c->logarithm ? exp(at) : at, 4);
 	strbuf_pad(out, ' ', b.n < LABEL - 2 ? LABEL - 2 - b.n : 0);
 	strbuf_add_text(out, strbuf_text(&b));
-	strbuf_release(&b);
 }
 
 /* Signs in the columns where something happened; of several in one column the first one. */
@@ -168,20 +168,25 @@ static bool add_marks(const struct canvas *c, const struct plot *p, struct strbu
 
 static void add_range(const struct canvas *c, const struct plot *p, struct strbuf *out)
 {
+	char memory[2][80];
 	struct strbuf a, b;
 
-	strbuf_init(&a, 80);
-	strbuf_init(&b, 80);
-	text_add_signed_count(&a, llround(c->x0));
-	text_add_signed_count(&b, llround(c->x1));
+	strbuf_over(&a, memory[0], sizeof memory[0]);
+	strbuf_over(&b, memory[1], sizeof memory[1]);
+	/* Epochs are few, and have fractions. */
+	if (c->x1 - c->x0 < 10) {
+		text_add_rounded(&a, c->x0, 4);
+		text_add_rounded(&b, c->x1, 4);
+	} else {
+		text_add_signed_count(&a, llround(c->x0));
+		text_add_signed_count(&b, llround(c->x1));
+	}
 	strbuf_printf(&b, " %s", p->unit);
 	strbuf_pad(out, ' ', LABEL);
 	strbuf_add_text(out, strbuf_text(&a));
 	strbuf_pad(out, ' ', a.n + b.n < c->columns ? c->columns - a.n - b.n : 1);
 	strbuf_add_text(out, strbuf_text(&b));
 	strbuf_add_char(out, '\n');
-	strbuf_release(&a);
-	strbuf_release(&b);
 }
 
 bool plot_draw(const struct plot *p, struct strbuf *out)

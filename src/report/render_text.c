@@ -476,6 +476,7 @@ static void show_picture(struct page *p, const char *text)
 		page_line(p);
 		text += n + (text[n] == '\n');
 	}
+	p->out->failed |= line.no_memory;
 	strbuf_release(&line);
 }
 

@@ -96,13 +96,14 @@ static void note(
 	out->worst_bound = limit;
 }
 
-/* a: v before, b: v after, bound: beta2^K with the rounding taken off. */
+/* a: v before, b: v after, bound: beta2^K with the rounding taken off. Values that are not finite
+ * are wrong by themselves, which I109 says; nothing follows from them here. */
 static void compare_decay(struct moments_outcome *out, const struct state_tensor *t, const float *a,
 	const float *b, size_t n, double bound)
 {
 	for (size_t i = 0; i < n; i++) {
 		double least = (double)a[i] * bound;
-		if (least > TINY && (double)b[i] < least)
+		if (least > TINY && (double)b[i] < least && isfinite(least))
 			note(out, t, (double)b[i], least);
 	}
 }
@@ -113,7 +114,7 @@ static void compare_pair(struct moments_outcome *out, const struct state_tensor 
 {
 	for (size_t i = 0; i < n; i++) {
 		double square = (double)a[i] * (double)a[i], most = (double)b[i] * bound;
-		if (square > TINY && square > most && most >= 0)
+		if (square > TINY && square > most && most >= 0 && isfinite(square))
 			note(out, t, square, most > 0 ? most : TINY);
 	}
 }

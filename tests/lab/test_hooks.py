@@ -123,6 +123,26 @@ class PlainLoaders(Case):
         seen = self.run_loop(DataLoader(Indexed(), batch_size=None), 6)
         self.assertEqual(self.recorded(), seen)
 
+    def test_a_look_at_a_batch_is_not_consumed(self):
+        for workers in (0, 2):
+            with self.subTest(workers=workers):
+                recorder = reprise.Recorder(self.folder)
+                loader = recorder.watch(DataLoader(Indexed(10), batch_size=4, shuffle=True, num_workers=workers))
+                seen, step, batches = [], 0, 0
+                for _ in range(4):
+                    next(iter(loader))
+                    # Three batches an epoch: steps of two batches go over its end.
+                    for batch in loader:
+                        batches += 1
+                        seen.append(ids(batch))
+                        if batches % 2 == 0:
+                            step += 1
+                            recorder.step(step)
+                recorder.close()
+                whole = [seen[i] + seen[i + 1] for i in range(0, len(seen), 2)]
+                self.assertEqual(self.recorded()[0], whole[0])
+                self.assertEqual([len(keys) for keys in self.recorded()], [len(keys) for keys in whole])
+
     def test_accumulation_adds_batches_up(self):
         recorder = reprise.Recorder(self.folder)
         seen = []

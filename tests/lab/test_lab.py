@@ -25,7 +25,7 @@ import journal
 HERE = pathlib.Path(__file__).parent
 TOOL = os.environ["REPRISE"]
 SEED = os.environ.get("LAB_SEED", "1")
-STEPS, SAVE_EVERY, TIMEOUT = 34, 5, 180
+STEPS, SAVE_EVERY, TIMEOUT = 34, 5, 300
 LEFT_BEHIND = {"I108"}  # a newer checkpoint that the kill cut, rightly passed by
 HOW = ("--settle", "0", "--env", sys.prefix)
 
@@ -51,7 +51,7 @@ CASES = (
     Case("torch", "right", "batches counted and skipped, order seeded by epoch"),
     Case("torch", "right", "the same, resumed twice", cuts=((12, 14), (22, 26))),
     Case("torch", "workers", "the same with two loader workers"),
-    Case("torch", "skip-declared", "ten batches after the checkpoint left out, declared as intent"),
+    Case("torch", "skip-declared", "two steps after the checkpoint left out, declared as intent"),
     Case("torch", "from-the-top", "position not restored", "D101"),
     Case("torch", "new-seed", "position not restored, new shuffle", "D103"),
     Case("torch", "accumulation-factor", "skips updates where it should skip batches", "D102"),

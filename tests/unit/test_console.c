@@ -46,7 +46,7 @@ static const struct line_case {
 	/* 2026: microseconds, power, samples that are skipped. */
 	{"Megatron-LM",
 		"[default0]: [2026-09-11 12:06:52.987995] iteration        1/ 7629408 | consumed samples:           32 | skipped samples:            4 | elapsed time per iteration (ms): 24379.9 | throughput per GPU (TFLOP/s/GPU): 26.8 | energy per GPU (J/iter/GPU): 120.1 | power per GPU (W/GPU): 350.2 | learning rate: 1.406250E-04 | global batch size:    32 | lm loss: 1.107468E+01 | mtp_1 loss: 1.2E+01 | load_balancing_loss: 1.0E+00 | loss scale: 1.0 | grad norm: 30.066 | num zeros: 1299 | params norm: 496.206 | number of skipped iterations:   0 | number of nan iterations:   0 |\n",
-		"consumed samples", "1:32", CURVE_SAMPLE_COUNT, CURVE_STEPS, CURVE_OF_INTERVAL},
+		"consumed samples", "1:32", CURVE_SAMPLE_COUNT, CURVE_STEPS, CURVE_OF_STEP},
 	{"Megatron-LM",
 		"-----\n validation loss at iteration 500 on validation set | lm loss value: 2.345678E+00 | lm loss PPL: 1.043E+01 | \n-----\n",
 		"lm loss validation", "500:2.345678", CURVE_VALID_LOSS, CURVE_STEPS, CURVE_OF_STEP},
@@ -58,7 +58,7 @@ static const struct line_case {
 		"lm loss validation-code", "500:1.5", CURVE_VALID_LOSS, CURVE_STEPS, CURVE_OF_STEP},
 	{"Megatron-LM",
 		" iteration      311/  500000 | consumed samples:      311 | consumed tokens:       636928 | elapsed time per iteration (s): 2.31 | learning rate: 4.339E-05 | global batch size:     1 | lm loss: 7.220541E+00 | loss scale: 1.0 | actual seqlen:  2048 | number of skipped iterations:   0 | number of nan iterations:   0 | samples per second: 0.433 | tokens per gpu per second (tgs): 886.1 | TFLOPs: 5.1 |\n",
-		"consumed tokens", "311:636928", CURVE_TOKEN_COUNT, CURVE_STEPS, CURVE_OF_INTERVAL},
+		"consumed tokens", "311:636928", CURVE_TOKEN_COUNT, CURVE_STEPS, CURVE_OF_STEP},
 	{"GPT-NeoX",
 		" samples/sec: 51.234 | iteration       10/      50 | elapsed time per iteration (ms): 19987.6 | learning rate: 1.234E-04 | approx flops per GPU: 150.3TFLOPS | lm_loss: 7.123456E+00 | number of skipped iterations:   0 | number of nan iterations:   0 |\n",
 		"lm_loss", "10:7.123456", CURVE_LOSS, CURVE_STEPS, CURVE_OF_INTERVAL},
@@ -109,7 +109,7 @@ static const struct line_case {
 		"valid_loss", "200:9.75", CURVE_VALID_LOSS, CURVE_STEPS, CURVE_OF_STEP},
 	{"fairseq",
 		"2022-01-01 00:00:00 | INFO | train_inner | epoch 001:    100 / 1000 loss=12.3, nll_loss=11.9, ppl=3821, wps=1e5, num_updates=100, lr=1.2e-05, gnorm=2.1, loss_scale=128, train_wall=30\n",
-		"gnorm", "100:2.1", CURVE_GRAD_NORM, CURVE_STEPS, CURVE_OF_INTERVAL},
+		"gnorm", "100:2.1", CURVE_GRAD_NORM, CURVE_STEPS, CURVE_OF_STEP},
 	{"fairseq",
 		"2022-01-01 00:00:00 | INFO | valid | epoch 001 | valid on 'valid' subset | loss 5.25 | nll_loss 4.5 | ppl 22.6 | wps 1e5 | num_updates 1000 | best_loss 5.25\n",
 		"valid_loss", "1000:5.25", CURVE_VALID_LOSS, CURVE_STEPS, CURVE_OF_STEP},
@@ -118,7 +118,7 @@ static const struct line_case {
 		"loss", "0.05:0.2381", CURVE_LOSS, CURVE_EPOCHS, CURVE_OF_INTERVAL},
 	{"Transformers",
 		"{'loss': '2.381', 'grad_norm': '0.6312', 'learning_rate': '1.95e-05', 'epoch': '0.05'}\n",
-		"learning_rate", "0.05:1.95e-05", CURVE_LR, CURVE_EPOCHS, CURVE_OF_INTERVAL},
+		"learning_rate", "0.05:1.95e-05", CURVE_LR, CURVE_EPOCHS, CURVE_OF_STEP},
 	{"Transformers",
 		"{'train_runtime': 919.097, 'train_samples_per_second': 1.088, 'train_loss': 0.51, 'epoch': 3.0}\n",
 		"train_loss", "3:0.51", CURVE_LOSS, CURVE_EPOCHS, CURVE_OF_ALL},
@@ -128,6 +128,11 @@ static const struct line_case {
 		"Epoch 3:  43%|" BAR
 		"    | 215/500 [00:10<00:14, 20.50it/s, v_num=7, train_loss=0.310]\n",
 		"train_loss", "3.42:0.3 3.43:0.31", CURVE_LOSS, CURVE_EPOCHS, CURVE_OF_STEP},
+	/* Version 1: the loss before v_num is a running mean. */
+	{"Lightning", "Epoch 3:   0%|          | 4/16 [00:00<?, ?it/s, loss=3.46, v_num=0]\n",
+		"loss", "3.25:3.46", CURVE_LOSS, CURVE_EPOCHS, CURVE_OF_UNKNOWN},
+	{"tqdm", "epoch 1/10:  85%|" BAR " | 500/2000 [30:12<05:21,  1.26it/s, loss=0.0421]\n",
+		"loss", "0.25:0.0421", CURVE_LOSS, CURVE_EPOCHS, CURVE_OF_STEP},
 	{"Keras",
 		"Epoch 3/10\n\r  1/400 [......] - ETA: 1:00 - loss: 2.3000 - accuracy: 0.1000\b\b\b\r200/400 [====>...] - ETA: 0s - loss: 1.5000 - accuracy: 0.5000\r400/400 [======] - 2s 5ms/step - loss: 1.2500 - accuracy: 0.6000 - val_loss: 1.3000\n",
 		"loss", "2.0025:2.3 2.5:1.5 3:1.25", CURVE_LOSS, CURVE_EPOCHS, CURVE_OF_EPOCH},
@@ -137,6 +142,9 @@ static const struct line_case {
 	{"OLMo",
 		"2024-02-01 10:00:00.123\tnode-1:0\tolmo.train:967\tINFO\t[step=1000/739328,epoch=0]\n    optim/total_grad_norm=0.3501\n    train/CrossEntropyLoss=2.345\n    train/Perplexity=10.43\n    throughput/total_tokens=4,194,304,000\n    System/Peak GPU Memory (MB)=41,234\n",
 		"train/CrossEntropyLoss", "1000:2.345", CURVE_LOSS, CURVE_STEPS, CURVE_OF_STEP},
+	{"OLMo",
+		"[2024-04-17 09:42:38] INFO     [olmo.train:816, rank=0] [step=2/739328]\n    train/CrossEntropyLoss=10.73\n    train/Perplexity=45,773\n",
+		"train/CrossEntropyLoss", "2:10.73", CURVE_LOSS, CURVE_STEPS, CURVE_OF_STEP},
 	{"OLMo",
 		"[rank0]: 2025-02-01 10:00:00.123\tnode-1:0\tolmo_core.train:55\tINFO\t[step=10/1000,epoch=1,eta=1h2m]\n[rank0]:     train/CE loss=2.345\n[rank0]:     train/PPL=10.43\n[rank0]:     optim/total grad norm=1.250\n",
 		"optim/total grad norm", "10:1.25", CURVE_GRAD_NORM, CURVE_STEPS, CURVE_OF_STEP},
@@ -390,6 +398,111 @@ START_TEST(reads_a_dictionary_that_shares_its_line_with_progress_bars)
 }
 END_TEST
 
+#define STEP_BAR(n) "\r 25%|" BAR "   | " n "/24 [00:01<00:04,  3.77it/s]"
+#define ROW(loss, epoch) "\r          \r{'loss': " loss ", 'epoch': " epoch "}\n"
+
+START_TEST(tells_the_steps_of_epochs_by_the_progress_bar)
+{
+	/* Epochs of 8 steps; of the second launch the bar after the first row is lost. */
+	curves_text(&c, "a.out",
+		STEP_BAR("1") ROW("2.5", "0.25") STEP_BAR("2") ROW("2.25", "0.5") STEP_BAR("4")
+			STEP_BAR("5") "\n***** Running training *****\n" ROW(
+				"2.0", "0.38") "killed\n" ROW("1.5", "0.5") STEP_BAR("4"));
+	ck_assert_str_eq(curves_points(&c, "loss"), "2:2.5 4:2.25 3:2 4:1.5");
+	ck_assert_int_eq(curves_find(&c, "loss")->unit, CURVE_STEPS);
+	ck_assert_ptr_nonnull(strstr(c.log.files.items[0].note, "progress bar"));
+}
+END_TEST
+
+static const char *const stepless[] = {
+	/* No bars. */
+	ROW("2.5", "0.25") ROW("2.25", "0.5"),
+	/* Rows that came in a block, so that the bar behind the last one is of another time. */
+	ROW("2.5", "0.25") ROW("2.25", "0.5") STEP_BAR("20") ROW("2.0", "0.75") STEP_BAR("22"),
+	/* Two decimals leave open which of many steps it was. */
+	ROW("2.5", "0.25") ROW("2.25", "0.5") "\r 25%|" BAR
+					      " | 4000/24000 [00:01<00:04,  3.77it/s]",
+	/* A row before the first bar of its launch. */
+	ROW("2.5", "0.25") STEP_BAR("2") "***** Running training *****\n" ROW("2.5", "0.25"),
+};
+
+START_TEST(leaves_epochs_where_no_step_is_certain)
+{
+	curves_text(&c, "a.out", stepless[_i]);
+	ck_assert_int_eq(curves_find(&c, "loss")->unit, CURVE_EPOCHS);
+	ck_assert_msg(strncmp(curves_points(&c, "loss"), "0.25:2.5", 8) == 0, "%s", c.text);
+	ck_assert_str_eq(c.log.files.items[0].note, "");
+}
+END_TEST
+
+/* What real frameworks printed, of two launches of which the second goes on from step 12. */
+START_TEST(reads_what_transformers_really_print)
+{
+	static const char *const paths[] = {"fixtures/curve/console/transformers-5.24.0/train.log",
+		"fixtures/curve/console/transformers-4.57.6/train.log"};
+	int last = 0;
+
+	curves_path(&c, paths[_i]);
+	ck_assert_int_eq(sscanf(curves_points(&c, "loss"),
+				 "2:%*f 4:%*f 6:%*f 8:%*f 10:%*f 12:%*f 14:%*f 16:%*f 14:%*f "
+				 "16:%*f 18:%*f 20:%*f 22:%*f %d:",
+				 &last),
+		1);
+	ck_assert_int_eq(last, 24);
+	ck_assert_uint_eq(curves_find(&c, "loss")->points, 14);
+	ck_assert_int_eq(
+		sscanf(curves_points(&c, "eval_loss"), "6:%*f 12:%*f 18:%*f %d:", &last), 1);
+	ck_assert_int_eq(last, 24);
+	const char *marks = curves_marks(&c);
+	static const char *const said[] = {"launch steps nan nan \"\" @0\n",
+		"setting steps nan nan \"total_train_batch_size=8\" @0\n",
+		"saved steps 12 nan \"out/checkpoint-12\" @20\n", "launch steps nan nan \"\" @26\n",
+		"loaded steps 12 nan \"\" @26\n", "finished steps nan nan \"\" @"};
+	for (size_t i = 0; i < sizeof said / sizeof *said; i++)
+		ck_assert_msg(strstr(marks, said[i]), "%s is not in %s", said[i], marks);
+	ck_assert_uint_eq(c.log.lost, 0);
+}
+END_TEST
+
+START_TEST(reads_what_lightning_really_prints)
+{
+	curves_path(&c, "fixtures/curve/console/lightning-2.6.6/train.log");
+	/*
+	 * Epochs of 8 batches: 17 before the end. Behind the checkpoint the rest of its epoch is
+	 * not shown. A bar at a new place shows the old value first.
+	 */
+	ck_assert_uint_eq(curves_find(&c, "train_loss_step")->points, 17 + 8);
+	const char *points = curves_points(&c, "train_loss_step");
+	ck_assert_msg(strncmp(points, "0.125:0.929 0.25:1.15 ", 22) == 0, "%s", points);
+	ck_assert_ptr_nonnull(strstr(points, " 2.125:0.412 2.125:0.414 2.25:0.654 "));
+	ck_assert_str_eq(curves_points(&c, "train_loss_epoch"), "1:0.986 2:0.697 2:0.638 3:0.547");
+	ck_assert_str_eq(curves_marks(&c),
+		"launch steps nan nan \"\" @0\nlaunch steps nan nan \"\" @21\n"
+		"loaded epochs 1.5 nan \"ck/epoch=1-step=12.ckpt\" @21\nfinished steps nan nan \"\" @32\n");
+}
+END_TEST
+
+START_TEST(reads_what_nanogpt_really_prints)
+{
+	curves_path(&c, "fixtures/curve/console/nanogpt-3adf61e/train.log");
+	ck_assert_uint_eq(curves_find(&c, "loss")->points, 14 + 11);
+	ck_assert_ptr_nonnull(strstr(curves_points(&c, "loss"), " 14:"));
+	ck_assert_uint_eq(curves_find(&c, "val loss")->points, 3 + 3);
+	const char *marks = curves_marks(&c);
+	ck_assert_msg(strstr(marks, "saved steps 10 nan \"out\" @"), "%s", marks);
+	ck_assert_msg(strstr(marks, "loaded steps nan nan \"out\" @"), "%s", marks);
+}
+END_TEST
+
+START_TEST(says_that_losses_are_in_bits)
+{
+	curves_text(&c, "a.out",
+		"| INFO | train_inner | epoch 001:    100 / 1000 loss=12.3, num_updates=100, lr=0.1\n");
+	ck_assert_str_eq(curves_points(&c, "loss"), "100:12.3");
+	ck_assert_ptr_nonnull(strstr(c.log.files.items[0].note, "bits"));
+}
+END_TEST
+
 START_TEST(says_how_exact_numbers_are)
 {
 	curves_text(&c, "a.out",
@@ -461,6 +574,10 @@ static const struct guess_case {
 	{"INFO step=100 train/loss=2.5 grad_norm=1.5\n", "train/loss", "100:2.5", CURVE_STEPS},
 	{"INFO step=100 train/loss=2.5 grad_norm=1.5\n", "grad_norm", "100:1.5", CURVE_STEPS},
 	{"Epoch 4: train_loss=0.25 val_loss=0.5\n", "val_loss", "4:0.5", CURVE_EPOCHS},
+	{"2021-02-22 08:40:43,913 epoch 2 - iter 50/200 - loss 14.25 - samples/sec: 19.11 - lr: 0.0005\n",
+		"loss", "1.25:14.25", CURVE_EPOCHS},
+	{"Steps:   1%|" BAR " | 10/1000 [00:01<01:00,  1.26it/s, lr=1e-05, step_loss=0.12]\n",
+		"step_loss", "10:0.12", CURVE_STEPS},
 	{"global_step: 7 | epoch: 1 | loss: nan\n", "loss", "7:nan", CURVE_STEPS},
 };
 
@@ -519,6 +636,30 @@ START_TEST(does_not_take_documents_that_quote_logs_for_logs)
 }
 END_TEST
 
+/* Files in a folder, by lines that come late; other names and lines of nobody are not searched. */
+START_TEST(finds_logs_in_a_folder_by_lines_that_come_late)
+{
+	static const char *const names[] = {"slurm-1.out", "notes", "other.log"};
+	char root[] = "/tmp/reprise-console-XXXXXX", path[64], command[64];
+
+	ck_assert_ptr_nonnull(mkdtemp(root));
+	for (size_t i = 0; i < 3; i++) {
+		snprintf(path, sizeof path, "%s/%s", root, names[i]);
+		FILE *f = fopen(path, "w");
+		ck_assert_ptr_nonnull(f);
+		for (int k = 0; k < 5000; k++)
+			fputs("++ module load python cuda nccl\n", f);
+		fputs(i < 2 ? "iter 4: loss 3.5, time 1ms\n" : "step 3 loss 2\n", f);
+		ck_assert_int_eq(fclose(f), 0);
+	}
+	curves_path(&c, root);
+	snprintf(command, sizeof command, "rm -rf %s", root);
+	ck_assert_int_eq(system(command), 0);
+	ck_assert_uint_eq(c.log.files.count, 1);
+	ck_assert_str_eq(curves_points(&c, "loss"), "5:3.5");
+}
+END_TEST
+
 START_TEST(leaves_binary_files_and_json_lines_alone)
 {
 	const char *json = "{\"epoch\": 1, \"loss\": \"12.3\", \"num_updates\": \"100\"}\n";
@@ -532,8 +673,9 @@ START_TEST(takes_series_by_patterns_of_the_user)
 {
 	const struct curve_pattern patterns[] = {{"loss", "it ([0-9]+) .*err=([0-9.]+)"},
 		{"temperature", "T=([0-9]+)K"}, {"grad-norm", "gn ([0-9.]+)"}};
-	const char *text = "it 5 ok err=2.50\nT=300K\niter 0: loss 10.9, time 1ms\nit 6 ok err=x\n"
-			   "it 7 ok err=2.25 T=301K\nstep 9 gn 1.5\ngn 1.6\nstep 10 gn 1.7\n";
+	const char *text =
+		"it 5 ok err=2.50\nT=300K\niter 0: loss 10.9, time 1ms\nit 6 ok err=x\n"
+		"it 7 ok err=2.25 T=301K\nstep 9 gn 1.5\ngn 1.6\nstep 10 gn 1.7\nstep 11 gn 1";
 
 	c.options.patterns = patterns;
 	c.options.pattern_count = 3;
@@ -558,6 +700,43 @@ START_TEST(says_what_is_wrong_with_a_pattern)
 	curves_text(&c, "a.out", "err=1.5\niter 0: loss 10.9, time 1ms\n");
 	ck_assert(curves_lost(&c, "the pattern of the series loss"));
 	ck_assert_str_eq(curves_points(&c, "loss"), "1:10.9");
+}
+END_TEST
+
+static const struct cut_case {
+	const char *text, *series, *points;
+	bool torn;
+} cut_cases[] = {
+	{MEGATRON("  10", "lm loss: 2.5"), "lm loss", "", true},
+	{MEGATRON("  10", "lm loss: 2.5E+00 | loss sc"), "lm loss", "10:2.5", false},
+	{MEGATRON("  10", "lm loss: 2.5E+00 | loss scale: 1"), "lm loss", "10:2.5", true},
+	{"iter 0: loss 1.5, time 1ms\niter 1: loss 1.2", "loss", "1:1.5", true},
+	{"{'loss': 2.5, 'epoch': 0.25}\n{'loss': 2.4, 'epoch': 0.5", "loss", "0.25:2.5", true},
+	{"{'loss': 2.5, 'epoch': 0.25}\n{'loss': 2.4, 'epoch': 0.5}", "loss", "0.25:2.5 0.5:2.4",
+		false},
+	{"[batch=1/9]:\n\t Train loss/train/total: 2.5\n[batch=2/9]:\n\t Train loss/train/total: 2",
+		"loss/train/total", "1:2.5", true},
+	{"Epoch 0:  50%|" BAR "| 4/8 [00:00<00:01,  3.9it/s, v_num=0, train_loss=0.5]\r"
+	 "Epoch 0:  63%|" BAR "| 5/8 [00:00<00:01,  3.9it/s, v_num=0, train_loss=0.",
+		"train_loss", "0.5:0.5", true},
+};
+
+START_TEST(takes_nothing_that_the_end_of_the_file_may_have_cut_off)
+{
+	const struct cut_case *k = &cut_cases[_i];
+
+	curves_text(&c, "a.out", k->text);
+	ck_assert_str_eq(curves_points(&c, k->series), k->points);
+	ck_assert_int_eq(c.log.files.items[0].torn, k->torn);
+}
+END_TEST
+
+START_TEST(takes_no_step_of_a_mark_that_is_cut_off)
+{
+	curves_text(&c, "a.out",
+		MEGATRON("  10",
+			"lm loss: 2.5E+00 |\n") "  successfully saved checkpoint at iteration    1");
+	ck_assert_str_eq(curves_marks(&c), "");
 }
 END_TEST
 
@@ -652,6 +831,13 @@ Suite *suite_console(void)
 	tcase_add_test(t, puts_an_evaluation_at_the_newest_point);
 	tcase_add_test(t, reads_two_formats_and_two_launches_in_one_file);
 	tcase_add_test(t, reads_a_dictionary_that_shares_its_line_with_progress_bars);
+	tcase_add_test(t, tells_the_steps_of_epochs_by_the_progress_bar);
+	tcase_add_loop_test(
+		t, leaves_epochs_where_no_step_is_certain, 0, sizeof stepless / sizeof *stepless);
+	tcase_add_loop_test(t, reads_what_transformers_really_print, 0, 2);
+	tcase_add_test(t, reads_what_lightning_really_prints);
+	tcase_add_test(t, reads_what_nanogpt_really_prints);
+	tcase_add_test(t, says_that_losses_are_in_bits);
 	tcase_add_test(t, says_how_exact_numbers_are);
 	tcase_add_loop_test(t, reads_clocks, 0, sizeof clock_cases / sizeof *clock_cases);
 	tcase_add_test(t, gives_points_the_clock_of_their_line);
@@ -660,9 +846,13 @@ Suite *suite_console(void)
 	tcase_add_test(t, guesses_nothing_in_files_of_known_trainers);
 	tcase_add_loop_test(t, takes_no_points_from_chatter, 0, sizeof chatter / sizeof *chatter);
 	tcase_add_test(t, does_not_take_documents_that_quote_logs_for_logs);
+	tcase_add_test(t, finds_logs_in_a_folder_by_lines_that_come_late);
 	tcase_add_test(t, leaves_binary_files_and_json_lines_alone);
 	tcase_add_test(t, takes_series_by_patterns_of_the_user);
 	tcase_add_test(t, says_what_is_wrong_with_a_pattern);
+	tcase_add_loop_test(t, takes_nothing_that_the_end_of_the_file_may_have_cut_off, 0,
+		sizeof cut_cases / sizeof *cut_cases);
+	tcase_add_test(t, takes_no_step_of_a_mark_that_is_cut_off);
 	tcase_add_test(t, reads_progress_bars_of_any_length_in_pieces);
 	tcase_add_test(t, passes_over_a_line_that_is_too_long);
 	tcase_add_test(t, finds_keys_at_every_place);

@@ -311,6 +311,25 @@ START_TEST(says_what_it_could_not_read_and_reads_the_rest)
 }
 END_TEST
 
+START_TEST(reads_lines_among_bytes_of_any_kind)
+{
+	static const char text[] =
+		"{\"step\": 1, \"loss\": 2.5, \"caf\xe9\": 1, \"time\": 1700000005}\n"
+		"\0\0\0\0\n"
+		"{\"step\": 2, \"loss\": 2.25, \"note\": \"a\0b\"}\n"
+		"\x1b[32m{\"step\": 3, \"loss\": 2}\n"
+		"{\"step\": 4, \"loss\": 1.5, \"time\": 1600000000}\n"
+		"{\"step\": 2, \"loss\": 9, \"time\": -5e300}\n";
+
+	curves_bytes(&c, "log.jsonl", text, sizeof text - 1);
+	ck_assert_str_eq(curves_points(&c, "loss"), "1:2.5 4:1.5 2:9");
+	ck_assert_uint_eq(c.log.lost, 3);
+	/* Clocks that jump are told as they are; what is no time is none. */
+	ck_assert_double_eq(c.log.points.items[1].wall, 1600000000);
+	ck_assert(isnan(c.log.points.items[2].wall));
+}
+END_TEST
+
 START_TEST(leaves_sample_logs_to_the_ledger)
 {
 	static const char *const logs[] = {"{\"reprise\":\"ledger/1\"}\n{\"step\":1,\"loss\":2}\n",
@@ -437,6 +456,7 @@ Suite *suite_curve(void)
 	tcase_add_test(t, reads_json_lines);
 	tcase_add_test(t, takes_the_best_of_several_positions);
 	tcase_add_test(t, says_what_it_could_not_read_and_reads_the_rest);
+	tcase_add_test(t, reads_lines_among_bytes_of_any_kind);
 	tcase_add_test(t, leaves_sample_logs_to_the_ledger);
 	tcase_add_test(t, reads_a_folder_in_natural_order_and_each_file_once);
 	tcase_add_test(t, reads_what_it_can_of_several_files);

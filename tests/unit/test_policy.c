@@ -91,10 +91,11 @@ START_TEST(built_in_policies)
 	policy_release(&p);
 	built_in("strict");
 	ck_assert(p.bytes && p.failing == SEVERITY_WARNING);
-	/* A checkpoint has no sample log and no original with it. */
+	/* A checkpoint has no log and no original with it. */
 	for (size_t i = 0; i < RULE_COUNT; i++)
 		ck_assert_int_eq(p.needs[i] == NEED_NONE,
-			(rules[i]->needs & (NEEDS_LEDGER | NEEDS_ORIGINAL)) != 0);
+			(rules[i]->needs & (NEEDS_LEDGER | NEEDS_CURVE | NEEDS_ORIGINAL)) !=
+				0);
 }
 END_TEST
 

@@ -287,9 +287,16 @@ class Recorder:
 
     def commit(self, keys, kind="ids", source=None, tokens=None):
         """One micro-batch was handed to the training loop: it belongs to the next step. `keys` are integers."""
+        self._commit(keys, kind, source, tokens, None)
+
+    def _commit(self, keys, kind, source, tokens, way):
         if self._keys is None:
             self._keys = kind
-        self._pending.append((keys, source, tokens))
+        self._pending.append((keys, source, tokens, way))
+
+    def _withdraw(self, way):
+        """What an iterator handed out since the last step was only looked at."""
+        self._pending = [item for item in self._pending if item[3] is not way]
 
     def skip(self):
         """What watched loaders handed out since the last step was passed over, as by a loop that skips to its
@@ -310,12 +317,12 @@ class Recorder:
         pending, self._pending = self._pending, []
         ids = array.array("q")
         sources, tokens = [], []
-        for keys, source, count in pending:
+        for keys, source, count, _ in pending:
             ids.extend(keys)
             sources.append(source)
             tokens.append(count)
         if len(pending) > 1 and "micro" not in what:
-            what["micro"] = [len(keys) for keys, _, _ in pending]
+            what["micro"] = [len(item[0]) for item in pending]
         if any(source is not None for source in sources) and "source" not in what:
             if len({source for source in sources if isinstance(source, str)}) == 1 and all(
                 isinstance(source, str) for source in sources
@@ -324,7 +331,7 @@ class Recorder:
             else:
                 what["source"] = [
                     name
-                    for (keys, source, _) in pending
+                    for keys, source, _, _ in pending
                     for name in ([source] * len(keys) if isinstance(source, str) else source)
                 ]
         if pending and all(count is not None for count in tokens) and "tokens" not in what:

@@ -159,16 +159,32 @@ def _fetch_iterable(method):
     return fetch
 
 
+class _Pass:
+    """One iterator's way through a loader, which outlives the iterator: that one has workers, and is not kept."""
+
+    finished = False
+
+
+def _pass_of(iterator):
+    if not hasattr(iterator, "_reprise_pass"):
+        iterator._reprise_pass = _Pass()
+    return iterator._reprise_pass
+
+
 def _next(method):
     def __next__(self):
-        data = method(self)
+        try:
+            data = method(self)
+        except StopIteration:
+            _pass_of(self).finished = True
+            raise
         if type(data) is not _Keyed:
             return data
         watch = _watches.get(data.watch)
         if watch is not None:
             if watch.recorder.rehearse:
                 watch.rehearse(self, method, data)
-            watch.deliver(data)
+            watch.deliver(data, self)
         return data.batch
 
     return __next__
@@ -255,16 +271,24 @@ class Watch:
     def __init__(self, recorder):
         self.recorder = recorder
         self.number = next(_numbers)
+        self.way = _Pass()  # of the iterator that gave the newest batch
         self.queue = None  # where batches wait for a framework to say that they are used
         _watches[self.number] = self
 
-    def deliver(self, data):
+    def deliver(self, data, iterator):
         """A batch arrived in this process: it is consumed, unless somebody above looks ahead."""
         stack = getattr(_local, "queues", None)
         if stack:
             stack[-1].append(data)
-        else:
-            self.commit(data)
+            return
+        # next(iter(loader)) is how scripts look at a batch: what an iterator gave that was left before its end, and
+        # before a step, was not trained on.
+        way = _pass_of(iterator)
+        if self.way is not way:
+            if not self.way.finished:
+                self.recorder._withdraw(self.way)
+            self.way = way
+        self.commit(data)
 
     def commit(self, data):
         if self.queue is not None:
@@ -278,7 +302,7 @@ class Watch:
             self._give(self.queue.popleft())
 
     def _give(self, data):
-        self.recorder.commit(data.keys, data.kind, data.sources, data.tokens)
+        self.recorder._commit(data.keys, data.kind, data.sources, data.tokens, self.way)
 
     def rehearse(self, iterator, method, first):
         """Draw the batches of a rehearsal inside the first next(), write them, and end the process."""
