@@ -5,6 +5,7 @@
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "audit/verdict.h"
@@ -710,6 +711,24 @@ static void operand_bounds(const struct command *c, int *least, int *most)
 	}
 }
 
+/* What is read must not be replaced by what is made of it. */
+static bool spares_operands(struct parsing *p, const char *name, const char *file)
+{
+	struct stat made, read;
+
+	if (!file || stat(file, &made) < 0 || !S_ISREG(made.st_mode))
+		return true;
+	for (int i = 0; i < p->o->operand_count; i++) {
+		if (stat(p->o->operands[i], &read) < 0 || read.st_ino != made.st_ino ||
+			read.st_dev != made.st_dev)
+			continue;
+		strbuf_printf(p->complaint, "--%s would replace what is read: ", name);
+		show(p->complaint, file);
+		return false;
+	}
+	return true;
+}
+
 static bool check(struct parsing *p)
 {
 	const struct options *o = p->o;
@@ -746,7 +765,7 @@ static bool check(struct parsing *p)
 			(int)n, o->command->operands);
 		return false;
 	}
-	return true;
+	return spares_operands(p, "output", o->output) && spares_operands(p, "report", o->report);
 }
 
 /* Whether JSON is asked for, seen ahead, so that complaints about what stands before it are JSON
