@@ -734,10 +734,16 @@ static void conclude_stitch(
 	if (n == 0)
 		v.consistent = report_text(r, "one attempt, %s",
 			r->findings.of_code[FINDING_L104] ? "spikes" : "no sign of trouble");
+	else if (match == 0)
+		v.consistent = report_text(r,
+			"nothing speaks against %s, and no interrupted attempt logged steps that prove %s",
+			n == 1 ? "the resume"
+			       : report_text(r, "the %s", count_words(r, n, "resume")),
+			n == 1 ? "it" : "any of them");
 	else
-		v.consistent = report_text(r, "%s of %s match the interrupted attempt (%s)%s",
+		v.consistent = report_text(r, "%s of %s %s the interrupted attempt (%s)%s",
 			number(r, (double)match), count_words(r, n, "resume"),
-			count_words(r, steps, "logged step"),
+			match == 1 ? "matches" : "match", count_words(r, steps, "logged step"),
 			match == n ? "" : "; nothing speaks against the others");
 	conclude(r, &v, &(struct policy_subject){.log = true}, &o->common);
 	r->forecast = false;
