@@ -734,10 +734,16 @@ static void conclude_stitch(
 	if (n == 0)
 		v.consistent = report_text(r, "one attempt, %s",
 			r->findings.of_code[FINDING_L104] ? "spikes" : "no sign of trouble");
+	else if (match == 0)
+		v.consistent = report_text(r,
+			"nothing speaks against %s, and no interrupted attempt logged steps that prove %s",
+			n == 1 ? "the resume"
+			       : report_text(r, "the %s", count_words(r, n, "resume")),
+			n == 1 ? "it" : "any of them");
 	else
-		v.consistent = report_text(r, "%s of %s match the interrupted attempt (%s)%s",
+		v.consistent = report_text(r, "%s of %s %s the interrupted attempt (%s)%s",
 			number(r, (double)match), count_words(r, n, "resume"),
-			count_words(r, steps, "logged step"),
+			match == 1 ? "matches" : "match", count_words(r, steps, "logged step"),
 			match == n ? "" : "; nothing speaks against the others");
 	conclude(r, &v, &(struct policy_subject){.log = true}, &o->common);
 	r->forecast = false;
@@ -803,7 +809,17 @@ static void tell_not_finite(struct report *r, const struct case_curve *c, uint32
 	}
 }
 
-static int confirm_attempt(
+static void confirm_nothing_yet(struct report *r, const struct curves_options *o)
+{
+	struct verdict_case verdict = {.unreadable = "no step is in the new log yet"};
+
+	conclude(r, &verdict, &(struct policy_subject){.log = true}, &o->common);
+	r->forecast = false;
+	if (r->exit == EXIT_STATUS_UNDECIDED)
+		r->exit = EXIT_STATUS_NOT_READY;
+}
+
+static void confirm_attempt(
 	struct report *r, struct opened *v, uint32_t attempt, const struct curves_options *o)
 {
 	const struct curve_resume *resume = curve_resume_of(&v->curve, attempt);
@@ -835,7 +851,6 @@ static int confirm_attempt(
 	r->forecast = false;
 	if (waits && r->exit == EXIT_STATUS_UNDECIDED)
 		r->exit = EXIT_STATUS_NOT_READY;
-	return RP_OK;
 }
 
 int curves_confirm(struct report *r, const char *path, const char *confirm,
@@ -848,10 +863,11 @@ int curves_confirm(struct report *r, const char *path, const char *confirm,
 		return e->status;
 	report_add_input(r, confirm, "run", "loss log");
 	uint32_t attempt = attempt_in(&v, confirm);
-	int status = attempt == CURVE_NONE ? fail(e, RP_E_NOT_FOUND, ERROR_NO_OFFSET,
-						     "%s: no step is in it yet", confirm)
-					   : confirm_attempt(r, &v, attempt, o);
+	if (attempt == CURVE_NONE)
+		confirm_nothing_yet(r, o);
+	else
+		confirm_attempt(r, &v, attempt, o);
 	close_all(&v);
 	report_finish(r);
-	return status;
+	return RP_OK;
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "api/overview.h"
 
+#include <string.h>
+
 #include "base/text.h"
 #include "profile/profile.h"
 
@@ -13,13 +15,31 @@ static void part(struct strbuf *b)
 		strbuf_add_text(b, " · ");
 }
 
+/* Scripts of all kinds save arrays of NumPy; only files of PyTorch's own say that it was PyTorch.
+ */
+static const char *title_of(const struct state *s)
+{
+	size_t arrays = 0, read = 0;
+
+	for (size_t i = 0; i < s->files.count; i++) {
+		const struct container *c = s->files.items[i].container;
+		if (!c)
+			continue;
+		read++;
+		arrays += strcmp(c->name, "npy") == 0 || strcmp(c->name, "npz") == 0;
+	}
+	return strcmp(s->profile->name, "pytorch") == 0 && read > 0 && arrays == read
+		       ? "NumPy"
+		       : s->profile->title;
+}
+
 const char *overview_line(struct report *r, const struct state *s)
 {
 	struct strbuf b;
 	int64_t n, of;
 
 	strbuf_init(&b, LINE_BYTES);
-	strbuf_add_text(&b, s->profile->title);
+	strbuf_add_text(&b, title_of(s));
 	const char *version = state_fact_text(s, FACT_FRAMEWORK_VERSION);
 	if (version) {
 		strbuf_add_char(&b, ' ');

@@ -17,4 +17,9 @@ void curve_place(struct finding *f, const struct case_curve *c, double first, do
  * "the mixture (M101)"; NULL: nothing. */
 const char *curve_data_cause(struct findings *sink, double first, double last);
 
+/* Which sources' own losses rose over these steps of the line: "; of the sources code rose by 0.2, the
+ * others did not"; "" where no source's loss is logged there. */
+const char *curve_sources(
+	struct findings *sink, const struct case_curve *c, double first, double last);
+
 #endif

@@ -6,7 +6,11 @@
 #include "audit/curve_words.h"
 
 #define GAP_INTERVALS 2.5 /* of what is usual on either side is a gap */
-#define GAPS_MANY 20u     /* more are told as one */
+#define SOURCE_POINTS 64u /* of a source's loss before an event */
+#define SOURCE_LEAST 8u
+#define SOURCE_ERRORS 4.0
+#define SOURCES_NAMED 4u
+#define GAPS_MANY 20u /* more are told as one */
 
 static const char *const unit_names[] = {[CURVE_STEPS] = "step",
 	[CURVE_SAMPLES] = "sample",
@@ -58,6 +62,61 @@ const char *curve_data_cause(struct findings *sink, double first, double last)
 			sink, "what the data did there: %s (%s)", row->summary, row->code);
 	}
 	return NULL;
+}
+
+/* By how much a track is higher over steps of the line than over the points before; NAN: cannot be
+ * said, or no more than its noise. */
+static double track_rise(const struct stitch_track *t, double first, double last, bool *known)
+{
+	double before = 0, square = 0, within = 0, n = 0, m = 0;
+	size_t at = 0;
+
+	while (at < t->line.count && t->values.items[t->line.items[at]].x < first)
+		at++;
+	for (size_t i = at > SOURCE_POINTS ? at - SOURCE_POINTS : 0; i < at; i++) {
+		double v = t->values.items[t->line.items[i]].value;
+		before += v;
+		square += v * v;
+		n++;
+	}
+	for (size_t i = at; i < t->line.count && t->values.items[t->line.items[i]].x <= last; i++) {
+		within += t->values.items[t->line.items[i]].value;
+		m++;
+	}
+	*known = n >= SOURCE_LEAST && m > 0;
+	if (!*known)
+		return NAN;
+	double variance = fmax(0, square / n - before / n * (before / n));
+	double rise = within / m - before / n;
+	return rise > SOURCE_ERRORS * sqrt(variance * (1 / n + 1 / m)) ? rise : NAN;
+}
+
+const char *curve_sources(
+	struct findings *sink, const struct case_curve *c, double first, double last)
+{
+	const char *text = "";
+	size_t rose = 0, others = 0;
+
+	for (size_t i = 0; i < c->stitch.tracks.count; i++) {
+		const struct stitch_track *t = &c->stitch.tracks.items[i];
+		bool known;
+		double rise =
+			t->role == CURVE_SOURCE_LOSS ? track_rise(t, first, last, &known) : NAN;
+		if (t->role != CURVE_SOURCE_LOSS || !known)
+			continue;
+		if (isnan(rise)) {
+			others++;
+			continue;
+		}
+		if (rose++ < SOURCES_NAMED)
+			text = findings_text(sink, "%s%s %s rose by %s", text,
+				rose == 1 ? "; of the sources" : ",",
+				findings_escaped(sink, slice_of(t->name)),
+				rounded_text(sink, rise, 3));
+	}
+	if (rose == 0)
+		return others ? "; no source's own loss rose: the shares of the sources did" : "";
+	return others ? findings_text(sink, "%s, the others did not", text) : text;
 }
 
 static void tell_dead(struct findings *sink, const struct case_curve *c, uint32_t i)

@@ -68,6 +68,9 @@ static const char *mismatch_cause(struct findings *sink, const struct case_curve
 		return findings_text(sink, "the launch was changed: %s", r->changes);
 	if (s == &k->lr)
 		return "the learning rate schedule did not continue";
+	if (k->outcome == RESUME_SAME_BATCHES && isnan(k->correlation))
+		return "the same batches (two others differ by far more), with other randomness, weights or "
+		       "arithmetic";
 	if (k->outcome == RESUME_SAME_BATCHES)
 		return findings_text(sink,
 			"the same batches (the changes from step to step correlate, r = %s), with other "
@@ -258,8 +261,9 @@ static void tell_high(
 	curve_place(f, c, r->check.from + 1, l->last_x);
 	f->observed = quantity_real(l->depth);
 	f->unit = "above the trend";
-	f->meaning = findings_text(sink, "%s standard errors up at the resume, %s down again",
-		rounded_text(sink, l->down, 3), rounded_text(sink, l->up, 3));
+	f->meaning = findings_text(sink, "%s standard errors up at the resume, %s down again%s",
+		rounded_text(sink, l->down, 3), rounded_text(sink, l->up, 3),
+		curve_sources(sink, c, r->check.from + 1, l->last_x));
 	f->cause = curve_data_cause(sink, r->check.from + 1, l->last_x);
 }
 

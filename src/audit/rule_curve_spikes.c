@@ -210,8 +210,8 @@ static void tell_spike(struct findings *sink, const struct case_curve *c, const 
 	f->expected = quantity_real(k->baseline);
 	if (k->class == SPIKE_NOT_FINITE)
 		f->observed = f->expected = (struct quantity){0};
-	f->meaning = findings_text(sink, "%s%s%s", place_words(sink, c, k), lead_words(sink, k),
-		interval_words(sink, c));
+	f->meaning = findings_text(sink, "%s%s%s%s", place_words(sink, c, k), lead_words(sink, k),
+		interval_words(sink, c), k->dead ? "" : curve_sources(sink, c, k->x, last));
 	if (again)
 		f->cause = findings_text(sink, "attempt %u has it at the same step: the data's",
 			c->stitch.attempts.items[again->attempt].number);

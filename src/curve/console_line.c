@@ -221,8 +221,10 @@ double console_clock(struct slice text)
 static size_t match_number(struct slice text, size_t at, char what, struct console_head *h)
 {
 	double value;
-	size_t end = digits(text, at, 15, &value);
 
+	if (what == 'f' && at < text.n && text.p[at] == '-')
+		at++;
+	size_t end = digits(text, at, 15, &value);
 	if (what == 'f')
 		while (end < text.n && (is_digit(text.p[end]) || text.p[end] == '.'))
 			end++;

@@ -740,6 +740,8 @@ static int take_match(struct console *c, const struct console_line *l,
 	case CONSOLE_TURN:
 		break;
 	}
+	if (s->flags & CONSOLE_BITS)
+		c->note = "the losses are in bits, to the base 2";
 	if (s->flags & CONSOLE_DATA_BEFORE)
 		at.held_out = held_out_of(l, m);
 	/* Without its end a row may have any x. */
@@ -1116,17 +1118,6 @@ static int probe(const char *name, const char *head, size_t n)
 	return known ? 2 : 1;
 }
 
-/* What batch systems and people call the files in which they keep what a job printed. */
-static bool is_output(const char *name)
-{
-	static const char *const ends[] = {".out", ".log", ".err", ".txt", "stdout", "stderr"};
-
-	for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
-		if (slice_ends(slice_of(name), slice_of(ends[i])))
-			return true;
-	return false;
-}
-
 /*
  * A job prints much before its first step: its script, its environment, its own source. Two passes
  * over SEARCH_MAX bytes at the most.
@@ -1137,7 +1128,7 @@ static bool search(const char *name, const struct source *source)
 	struct error ignored = ERROR_INIT;
 	bool known = false;
 
-	if (!is_output(name))
+	if (!curve_is_output(name))
 		return false;
 	struct console_index *x = malloc(sizeof *x);
 	char *plain = malloc(PLAIN_MAX);

@@ -198,10 +198,14 @@ static double expected_at(const struct event *v, size_t i)
 	return v->level - fmin(fall, FALL_SHARE * fmax(0, v->peak - v->level));
 }
 
-/* The first of SPIKE_BACK_POINTS in a row that are back; `end` where none are. NaN ends it. */
+/*
+ * The first of SPIKE_BACK_POINTS in a row that are back, of which one may be out again: noise has
+ * such points, and in a log of every 50th step each of them would make a spike longer by 300 steps.
+ * `end` where there are none. NaN ends it.
+ */
 static size_t find_recovery(const struct search *q, struct event *v, size_t end, bool *broken)
 {
-	size_t row = 0;
+	unsigned back = 0; /* the last points, a bit each */
 
 	*broken = false;
 	v->peak = v->level;
@@ -211,8 +215,10 @@ static size_t find_recovery(const struct search *q, struct event *v, size_t end,
 			return end;
 		}
 		v->peak = fmax(v->peak, q->c->v[i]);
-		row = q->c->v[i] <= expected_at(v, i) + SPIKE_BACK * v->scale ? row + 1 : 0;
-		if (row == SPIKE_BACK_POINTS)
+		back = back << 1 | (q->c->v[i] <= expected_at(v, i) + SPIKE_BACK * v->scale);
+		back &= (1u << SPIKE_BACK_POINTS) - 1;
+		if (back >> (SPIKE_BACK_POINTS - 1) &&
+			__builtin_popcount(back) >= SPIKE_BACK_POINTS - 1)
 			return i + 1 - SPIKE_BACK_POINTS;
 	}
 	return end;

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* What must hold of every loss log that was read, for the targets of its formats. */
+#include <math.h>
 #include <string.h>
 #include <xxhash.h>
 
+#include "audit/case.h"
+#include "audit/curves.h"
 #include "base/text.h"
 #include "curve/curve.h"
 #include "fuzz/fuzz.h"
@@ -62,6 +65,51 @@ static void check_tables(const struct curve_log *l)
 		MUST(l->losses.items[i].what[0] != '\0');
 }
 
+static void check_track(const struct stitch *s, const struct stitch_track *t)
+{
+	uint64_t alive = 0;
+
+	for (size_t i = 0; i < t->values.count; i++) {
+		const struct stitch_value *v = &t->values.items[i];
+		MUST(v->attempt < s->attempts.count && v->x == v->x);
+		MUST(i == 0 || v[-1].attempt < v->attempt ||
+			(v[-1].attempt == v->attempt && v[-1].x < v->x));
+		alive += v->alive;
+	}
+	MUST(alive == t->line.count && t->dead == t->values.count - alive);
+	for (size_t i = 1; i < t->line.count; i++)
+		MUST(t->values.items[t->line.items[i - 1]].x < t->values.items[t->line.items[i]].x);
+}
+
+/* The log put in line and judged: whatever it says, the line goes one way, and no rule falls. */
+static void check_line(const struct curve_log *l, const struct limits *limits)
+{
+	struct stitch_options so = {.first = NAN, .last = NAN};
+	struct case_curve curve;
+	struct error e = ERROR_INIT;
+	struct findings sink;
+	struct coverage cover;
+
+	MUST(case_curve_open(&curve, l, &so, NULL, &e) == RP_OK);
+	for (size_t i = 0; i < curve.stitch.attempts.count; i++) {
+		const struct stitch_attempt *a = &curve.stitch.attempts.items[i];
+		MUST(a->parent == CURVE_NONE || a->parent < i);
+		MUST(a->first_x <= a->last_x && a->dead <= a->points);
+	}
+	for (size_t i = 0; i < curve.stitch.tracks.count; i++)
+		check_track(&curve.stitch, &curve.stitch.tracks.items[i]);
+	for (size_t i = 0; i < curve.spikes.list.count; i++)
+		MUST(curve.spikes.list.items[i].attempt < curve.stitch.attempts.count);
+	findings_init(&sink);
+	coverage_init(&cover);
+	struct audit_case c = {.curve = &curve, .limits = limits};
+	audit_run(&c, &sink, &cover);
+	MUST(sink.lost == 0 && cover.lost == 0);
+	coverage_release(&cover);
+	findings_release(&sink);
+	case_curve_close(&curve);
+}
+
 static uint64_t digest(const struct curve_log *l)
 {
 	uint64_t sum = XXH3_64bits(l->points.count ? (const void *)l->points.items : "",
@@ -88,6 +136,8 @@ void fuzz_curve(const char *name, const void *bytes, size_t n)
 		check_points(&l, &limits);
 		check_tables(&l);
 		MUST(round == 0 || digest(&l) == first);
+		if (round == 0)
+			check_line(&l, &limits);
 		first = digest(&l);
 		curve_release(&l);
 	}

@@ -494,6 +494,15 @@ START_TEST(reads_what_nanogpt_really_prints)
 }
 END_TEST
 
+START_TEST(says_that_losses_are_in_bits)
+{
+	curves_text(&c, "a.out",
+		"| INFO | train_inner | epoch 001:    100 / 1000 loss=12.3, num_updates=100, lr=0.1\n");
+	ck_assert_str_eq(curves_points(&c, "loss"), "100:12.3");
+	ck_assert_ptr_nonnull(strstr(c.log.files.items[0].note, "bits"));
+}
+END_TEST
+
 START_TEST(says_how_exact_numbers_are)
 {
 	curves_text(&c, "a.out",
@@ -648,6 +657,29 @@ START_TEST(finds_logs_in_a_folder_by_lines_that_come_late)
 	ck_assert_int_eq(system(command), 0);
 	ck_assert_uint_eq(c.log.files.count, 1);
 	ck_assert_str_eq(curves_points(&c, "loss"), "5:3.5");
+}
+END_TEST
+
+/* Where a folder holds no log that is known, what a script printed is the log, by its file's name.
+ */
+START_TEST(takes_output_of_ones_own_script_in_a_folder)
+{
+	static const char *const names[] = {"train.log", "notes"};
+	char root[] = "/tmp/reprise-console-XXXXXX", path[64], command[64];
+
+	ck_assert_ptr_nonnull(mkdtemp(root));
+	for (size_t i = 0; i < 2; i++) {
+		snprintf(path, sizeof path, "%s/%s", root, names[i]);
+		FILE *f = fopen(path, "w");
+		ck_assert_ptr_nonnull(f);
+		fputs("hello\nstep=3 loss=2.5\nstep=4 loss=2.25\n", f);
+		ck_assert_int_eq(fclose(f), 0);
+	}
+	curves_path(&c, root);
+	snprintf(command, sizeof command, "rm -rf %s", root);
+	ck_assert_int_eq(system(command), 0);
+	ck_assert_uint_eq(c.log.files.count, 1);
+	ck_assert_str_eq(curves_points(&c, "loss"), "3:2.5 4:2.25");
 }
 END_TEST
 
@@ -828,6 +860,7 @@ Suite *suite_console(void)
 	tcase_add_loop_test(t, reads_what_transformers_really_print, 0, 2);
 	tcase_add_test(t, reads_what_lightning_really_prints);
 	tcase_add_test(t, reads_what_nanogpt_really_prints);
+	tcase_add_test(t, says_that_losses_are_in_bits);
 	tcase_add_test(t, says_how_exact_numbers_are);
 	tcase_add_loop_test(t, reads_clocks, 0, sizeof clock_cases / sizeof *clock_cases);
 	tcase_add_test(t, gives_points_the_clock_of_their_line);
@@ -837,6 +870,7 @@ Suite *suite_console(void)
 	tcase_add_loop_test(t, takes_no_points_from_chatter, 0, sizeof chatter / sizeof *chatter);
 	tcase_add_test(t, does_not_take_documents_that_quote_logs_for_logs);
 	tcase_add_test(t, finds_logs_in_a_folder_by_lines_that_come_late);
+	tcase_add_test(t, takes_output_of_ones_own_script_in_a_folder);
 	tcase_add_test(t, leaves_binary_files_and_json_lines_alone);
 	tcase_add_test(t, takes_series_by_patterns_of_the_user);
 	tcase_add_test(t, says_what_is_wrong_with_a_pattern);
