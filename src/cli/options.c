@@ -6,6 +6,7 @@
 #include <regex.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "audit/verdict.h"
@@ -725,6 +726,24 @@ static void operand_bounds(const struct command *c, int *least, int *most)
 	}
 }
 
+/* What is read must not be replaced by what is made of it. */
+static bool spares_operands(struct parsing *p, const char *name, const char *file)
+{
+	struct stat made, read;
+
+	if (!file || stat(file, &made) < 0 || !S_ISREG(made.st_mode))
+		return true;
+	for (int i = 0; i < p->o->operand_count; i++) {
+		if (stat(p->o->operands[i], &read) < 0 || read.st_ino != made.st_ino ||
+			read.st_dev != made.st_dev)
+			continue;
+		strbuf_printf(p->complaint, "--%s would replace what is read: ", name);
+		show(p->complaint, file);
+		return false;
+	}
+	return true;
+}
+
 static bool check(struct parsing *p)
 {
 	const struct options *o = p->o;
@@ -754,7 +773,14 @@ static bool check(struct parsing *p)
 		strbuf_printf(p->complaint, "%s wants %s", o->command->name, o->command->operands);
 		return false;
 	}
-	return true;
+	/* `reprise gate "$CKPT"` in a script: the first operand is nowhere empty on purpose. */
+	if (o->operand_count > 0 && least > 0 && *o->operands[0] == '\0') {
+		size_t n = strcspn(o->command->operands, " .");
+		strbuf_printf(p->complaint, "%.*s is empty: is a variable of a script not set?",
+			(int)n, o->command->operands);
+		return false;
+	}
+	return spares_operands(p, "output", o->output) && spares_operands(p, "report", o->report);
 }
 
 /* Whether JSON is asked for, seen ahead, so that complaints about what stands before it are JSON
