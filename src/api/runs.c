@@ -1132,7 +1132,7 @@ static void take_evidence(struct report *r, const struct sum *s, struct verdict_
 	if (s->ledgers == 0 && s->resumes > 0)
 		v->consistent = report_text(r, "%s of %s %s the interrupted attempt (%s)",
 			number(r, (int64_t)s->matched), count_words(r, s->resumes, "resume"),
-			s->resumes == 1 ? "matches" : "match",
+			s->matched == 1 ? "matches" : "match",
 			count_words(r, s->matched_steps, "logged step"));
 	else if (s->ledgers == 0)
 		v->consistent =
