@@ -363,6 +363,69 @@ START_TEST(sees_another_learning_rate)
 }
 END_TEST
 
+/* A launch of 200 steps and one that goes on from there, whose rates follow `schedule` from `begun`
+ * on. */
+static void scheduled(double (*schedule)(int), int begun)
+{
+	maker_begin(&m);
+	file("a.log");
+	for (int i = 1; i <= 200; i++) {
+		maker_point(&m, CURVE_LOSS, i, clean_loss(i));
+		maker_point(&m, CURVE_LR, i, schedule(i));
+	}
+	file("b.log");
+	for (int i = 201; i <= 400; i++) {
+		maker_point(&m, CURVE_LOSS, i, clean_loss(i));
+		maker_point(&m, CURVE_LR, i, schedule(i - begun));
+	}
+	work_out(NULL);
+}
+
+static double warm_up_and_decay(int i)
+{
+	return 1e-3 * (i <= 50 ? i / 50.0 : 1 - (i - 50) / 1000.0);
+}
+
+static double constant(int i)
+{
+	(void)i;
+	return 1e-3;
+}
+
+/* A cycle ends at step 200, where the resume is, and at step 100 too. */
+static double cyclic(int i)
+{
+	return 1e-3 * (1 + (i - 1) % 100);
+}
+
+START_TEST(finds_a_schedule_that_starts_again)
+{
+	static const struct {
+		double (*schedule)(int);
+		int begun;
+		bool found;
+	} cases[] = {
+		{warm_up_and_decay, 200, true},
+		{warm_up_and_decay, 0, false},
+		{warm_up_and_decay, 199, false},
+		{constant, 200, false},
+		{cyclic, 200, false},
+	};
+	struct resume_restart r;
+
+	scheduled(cases[_i].schedule, cases[_i].begun);
+	resume_find_restart(&s, 1, 200, &r);
+	ck_assert(r.found == cases[_i].found);
+	if (r.found) {
+		ck_assert_double_eq(r.first_x, 201);
+		ck_assert_double_eq(r.last_x, 220);
+		ck_assert_double_eq(r.after, 2e-5);
+		ck_assert_double_eq(r.before, warm_up_and_decay(200));
+	}
+	end();
+}
+END_TEST
+
 START_TEST(does_not_check_intervals_that_do_not_coincide)
 {
 	maker_begin(&m);
@@ -529,6 +592,7 @@ Suite *suite_stitch(void)
 	tcase_add_test(t, sees_the_same_batches_under_other_randomness);
 	tcase_add_test(t, sees_other_batches);
 	tcase_add_test(t, sees_another_learning_rate);
+	tcase_add_loop_test(t, finds_a_schedule_that_starts_again, 0, 5);
 	tcase_add_test(t, does_not_check_intervals_that_do_not_coincide);
 	tcase_add_test(t, does_not_call_a_smooth_curve_a_match);
 	tcase_add_test(t, reads_bloom_s_four_resumes);
