@@ -15,7 +15,8 @@
 #define PLOT_HEIGHT 14u
 #define PLOT_BYTES ((size_t)1 << 20)
 #define PIECE_BYTES 65536u
-#define CURVE_ROWS 200000u /* of the curve in the report; the CSV has all */
+#define CURVE_ROWS 200000u   /* of the curve in the report; the CSV has all */
+#define CURVE_CELLS 2000000u /* and fewer rows where there are many columns */
 #define LOSSES_SHOWN 20u
 #define SAVES_MAX 100000u
 #define CONFIRM_POINTS 10u /* of a relaunch, with fewer of which it is too early to give up */
@@ -61,6 +62,35 @@ static void close_all(struct opened *v)
 	array_release(&v->saves);
 }
 
+static bool same_path(const char *a, const char *b)
+{
+	struct stat sa, sb;
+
+	return stat(a, &sa) == 0 && stat(b, &sb) == 0 && sa.st_dev == sb.st_dev &&
+	       sa.st_ino == sb.st_ino;
+}
+
+/* What was read is never written over: a log cannot be made again. */
+static int is_no_log(const struct curve_log *l, const char *path, struct error *e)
+{
+	for (size_t i = 0; i < l->files.count; i++)
+		if (same_path(l->files.items[i].path, path))
+			return fail(e, RP_E_ARGUMENT, ERROR_NO_OFFSET,
+				"the table would replace the log '%s'", l->files.items[i].path);
+	return RP_OK;
+}
+
+/* No verdict is given about nothing. */
+static bool is_cut_away(const struct stitch *s, const struct curves_options *o)
+{
+	if (o->first == INT64_MIN && o->last == INT64_MAX)
+		return false;
+	for (size_t i = 0; i < s->tracks.count; i++)
+		if (s->tracks.items[i].values.count > 0)
+			return false;
+	return true;
+}
+
 static int open_all(struct opened *v, struct report *r, const char *const *paths, size_t n,
 	const struct curves_options *o, struct error *e)
 {
@@ -79,10 +109,15 @@ static int open_all(struct opened *v, struct report *r, const char *const *paths
 		.first = o->first == INT64_MIN ? NAN : (double)o->first,
 		.last = o->last == INT64_MAX ? NAN : (double)o->last};
 	int status = case_curve_open(&v->curve, &v->log, &so, NULL, e);
+	if (status == RP_OK && o->output)
+		status = is_no_log(&v->log, o->output, e);
 	if (status == RP_OK && v->curve.stitch.tracks.count == 0)
 		status = fail(e, RP_E_NOT_FOUND, ERROR_NO_OFFSET,
 			"no loss, gradient norm or learning rate was found in it; --series names what to "
 			"look for");
+	else if (status == RP_OK && is_cut_away(&v->curve.stitch, o))
+		status = fail(e, RP_E_ARGUMENT, ERROR_NO_OFFSET,
+			"nothing was logged at the steps that --from and --until leave");
 	if (status < 0) {
 		close_all(v);
 		return status;
@@ -593,6 +628,17 @@ int curves_export(struct report *r, const char *const *paths, size_t n,
 	return status;
 }
 
+/* Say that the report has not the whole curve. */
+static void tell_cut(struct report *r, size_t rows)
+{
+	const char *cells[] = {NULL, NULL,
+		report_text(r,
+			"the table of the curve in the JSON ends after %s; --csv has all of it",
+			count_words(r, rows, "row"))};
+
+	report_add_row(r, curves_find_tables(r).notes, TONE_PLAIN, cells);
+}
+
 /* The line in the report, for programs. */
 static void add_curve(struct report *r, const struct stitch *s)
 {
@@ -621,7 +667,8 @@ static void add_curve(struct report *r, const struct stitch *s)
 	if (t)
 		t->data_only = true;
 	const struct stitch_value *v;
-	while ((v = next_row(&w, row)) != NULL && count++ < CURVE_ROWS) {
+	size_t most = CURVE_CELLS / (n + 3) < CURVE_ROWS ? CURVE_CELLS / (n + 3) : CURVE_ROWS;
+	while ((v = next_row(&w, row)) != NULL && count++ < most) {
 		values[0] = v->x == floor(v->x) ? count_or_none(v->x) : real_or_none(v->x);
 		values[1] = quantity_count(s->attempts.items[v->attempt].number);
 		values[2] = quantity_text(v->alive ? "line" : "dead");
@@ -629,6 +676,8 @@ static void add_curve(struct report *r, const struct stitch *s)
 			values[i + 3] = row[i] ? real_or_none(row[i]->value) : (struct quantity){0};
 		report_add_row_values(r, t, TONE_PLAIN, cells, values);
 	}
+	if (v)
+		tell_cut(r, most);
 out:
 	r->findings.lost += b.no_memory;
 	strbuf_release(&b);
@@ -776,14 +825,6 @@ int curves_stitch(struct report *r, const char *const *paths, size_t n,
 
 /* Confirming a relaunch -------------------------------------------------------------------------
  */
-
-static bool same_path(const char *a, const char *b)
-{
-	struct stat sa, sb;
-
-	return stat(a, &sa) == 0 && stat(b, &sb) == 0 && sa.st_dev == sb.st_dev &&
-	       sa.st_ino == sb.st_ino;
-}
 
 /* The newest attempt that stands in the file, or CURVE_NONE. */
 static uint32_t attempt_in(const struct opened *v, const char *path)

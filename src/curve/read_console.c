@@ -1068,13 +1068,21 @@ static bool is_known(const struct console_index *x, struct slice text, char *pla
 	return console_recognise(x, &l, hits, n, &m) && m.shape->how != CONSOLE_TURN;
 }
 
+/* A zero beside another: the hole that a crash or a log that was cut short left, not UTF-16. */
+static bool in_hole(struct slice head, size_t i)
+{
+	return head.p[i] == '\0' &&
+	       ((i > 0 && head.p[i - 1] == '\0') || (i + 1 < head.n && head.p[i + 1] == '\0'));
+}
+
 /* Text, coded as programs print it, not UTF-16 and nothing compressed. */
 static bool is_text(struct slice head)
 {
 	if (head.n == 0 || (unsigned char)head.p[0] >= 0xfd)
 		return false;
 	for (size_t i = 0; i < head.n; i++)
-		if ((unsigned char)head.p[i] < ' ' && !memchr("\n\r\t\b\a\f\v\x1b", head.p[i], 8))
+		if ((unsigned char)head.p[i] < ' ' && !memchr("\n\r\t\b\a\f\v\x1b", head.p[i], 8) &&
+			!in_hole(head, i))
 			return false;
 	return true;
 }
