@@ -8,6 +8,7 @@ made. Works with DataLoader, torchdata's StatefulDataLoader, and loaders prepare
 that skip_first_batches() makes anew, since what is watched is the loader's collate function.
 """
 
+import array
 import collections
 import functools
 import importlib
@@ -163,11 +164,14 @@ class _WatchedCollate:
             keys = list(index)
         else:
             return list(hash_many([_content(sample) for sample in samples])), "content"
-        if any(key is None for key in keys):
-            raise TypeError("the key of a sample is None")
         try:
-            return [identity(operator.index(key)) for key in keys], "ids"
+            keys = list(map(operator.index, keys))
+            return array.array("q", keys), "ids"
+        except OverflowError:
+            return list(map(identity, keys)), "ids"
         except TypeError:
+            if any(key is None for key in keys):
+                raise TypeError("the key of a sample is None") from None
             return list(hash_many([key if isinstance(key, (str, bytes)) else _text(key) for key in keys])), "text"
 
 
