@@ -379,3 +379,22 @@ int choose_checkpoint(struct choice *choice, struct report *r, struct subject *s
 	contenders_release(&all);
 	return status;
 }
+
+int choice_of_step(const struct subject *s, const struct verify_options *o, struct error *e)
+{
+	int64_t step;
+
+	if (o->step < 0 || s->candidates.root)
+		return RP_OK;
+	if (!state_int(&s->state, FACT_STEP, &step))
+		step = s->chosen->step;
+	if (step == o->step)
+		return RP_OK;
+	if (step < 0)
+		return fail(e, RP_E_NOT_FOUND, ERROR_NO_OFFSET,
+			"--step %lld: which step this checkpoint is of is not known",
+			(long long)o->step);
+	return fail(e, RP_E_NOT_FOUND, ERROR_NO_OFFSET,
+		"--step %lld: this checkpoint is of step %lld", (long long)o->step,
+		(long long)step);
+}

@@ -24,6 +24,12 @@ struct choice {
 int choose_checkpoint(struct choice *choice, struct report *r, struct subject *s,
 	const struct verify_options *o, struct error *e);
 
+/*
+ * After the chosen one was read: whether a path that is one checkpoint is of the step that --step
+ * names. A root has looked for it; this one would be judged whatever its step is.
+ */
+int choice_of_step(const struct subject *s, const struct verify_options *o, struct error *e);
+
 /* After the verdict: one in which something is wrong is not called the one to resume from. */
 void choice_judged(struct report *r);
 

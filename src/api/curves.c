@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #include "api/conclude.h"
@@ -15,7 +16,8 @@
 #define PLOT_HEIGHT 14u
 #define PLOT_BYTES ((size_t)1 << 20)
 #define PIECE_BYTES 65536u
-#define CURVE_ROWS 200000u /* of the curve in the report; the CSV has all */
+#define CURVE_ROWS 200000u   /* of the curve in the report; the CSV has all */
+#define CURVE_CELLS 2000000u /* and fewer rows where there are many columns */
 #define LOSSES_SHOWN 20u
 #define SAVES_MAX 100000u
 #define CONFIRM_POINTS 10u /* of a relaunch, with fewer of which it is too early to give up */
@@ -61,6 +63,35 @@ static void close_all(struct opened *v)
 	array_release(&v->saves);
 }
 
+static bool same_path(const char *a, const char *b)
+{
+	struct stat sa, sb;
+
+	return stat(a, &sa) == 0 && stat(b, &sb) == 0 && sa.st_dev == sb.st_dev &&
+	       sa.st_ino == sb.st_ino;
+}
+
+/* What was read is never written over: a log cannot be made again. */
+static int is_no_log(const struct curve_log *l, const char *path, struct error *e)
+{
+	for (size_t i = 0; i < l->files.count; i++)
+		if (same_path(l->files.items[i].path, path))
+			return fail(e, RP_E_ARGUMENT, ERROR_NO_OFFSET,
+				"the table would replace the log '%s'", l->files.items[i].path);
+	return RP_OK;
+}
+
+/* No verdict is given about nothing. */
+static bool is_cut_away(const struct stitch *s, const struct curves_options *o)
+{
+	if (o->first == INT64_MIN && o->last == INT64_MAX)
+		return false;
+	for (size_t i = 0; i < s->tracks.count; i++)
+		if (s->tracks.items[i].values.count > 0)
+			return false;
+	return true;
+}
+
 static int open_all(struct opened *v, struct report *r, const char *const *paths, size_t n,
 	const struct curves_options *o, struct error *e)
 {
@@ -79,10 +110,15 @@ static int open_all(struct opened *v, struct report *r, const char *const *paths
 		.first = o->first == INT64_MIN ? NAN : (double)o->first,
 		.last = o->last == INT64_MAX ? NAN : (double)o->last};
 	int status = case_curve_open(&v->curve, &v->log, &so, NULL, e);
+	if (status == RP_OK && o->output)
+		status = is_no_log(&v->log, o->output, e);
 	if (status == RP_OK && v->curve.stitch.tracks.count == 0)
 		status = fail(e, RP_E_NOT_FOUND, ERROR_NO_OFFSET,
 			"no loss, gradient norm or learning rate was found in it; --series names what to "
 			"look for");
+	else if (status == RP_OK && is_cut_away(&v->curve.stitch, o))
+		status = fail(e, RP_E_ARGUMENT, ERROR_NO_OFFSET,
+			"nothing was logged at the steps that --from and --until leave");
 	if (status < 0) {
 		close_all(v);
 		return status;
@@ -593,6 +629,17 @@ int curves_export(struct report *r, const char *const *paths, size_t n,
 	return status;
 }
 
+/* Say that the report has not the whole curve. */
+static void tell_cut(struct report *r, size_t rows)
+{
+	const char *cells[] = {NULL, NULL,
+		report_text(r,
+			"the table of the curve in the JSON ends after %s; --csv has all of it",
+			count_words(r, rows, "row"))};
+
+	report_add_row(r, curves_find_tables(r).notes, TONE_PLAIN, cells);
+}
+
 /* The line in the report, for programs. */
 static void add_curve(struct report *r, const struct stitch *s)
 {
@@ -621,7 +668,8 @@ static void add_curve(struct report *r, const struct stitch *s)
 	if (t)
 		t->data_only = true;
 	const struct stitch_value *v;
-	while ((v = next_row(&w, row)) != NULL && count++ < CURVE_ROWS) {
+	size_t most = CURVE_CELLS / (n + 3) < CURVE_ROWS ? CURVE_CELLS / (n + 3) : CURVE_ROWS;
+	while ((v = next_row(&w, row)) != NULL && count++ < most) {
 		values[0] = v->x == floor(v->x) ? count_or_none(v->x) : real_or_none(v->x);
 		values[1] = quantity_count(s->attempts.items[v->attempt].number);
 		values[2] = quantity_text(v->alive ? "line" : "dead");
@@ -629,6 +677,8 @@ static void add_curve(struct report *r, const struct stitch *s)
 			values[i + 3] = row[i] ? real_or_none(row[i]->value) : (struct quantity){0};
 		report_add_row_values(r, t, TONE_PLAIN, cells, values);
 	}
+	if (v)
+		tell_cut(r, most);
 out:
 	r->findings.lost += b.no_memory;
 	strbuf_release(&b);
@@ -734,10 +784,16 @@ static void conclude_stitch(
 	if (n == 0)
 		v.consistent = report_text(r, "one attempt, %s",
 			r->findings.of_code[FINDING_L104] ? "spikes" : "no sign of trouble");
+	else if (match == 0)
+		v.consistent = report_text(r,
+			"nothing speaks against %s, and no interrupted attempt logged steps that prove %s",
+			n == 1 ? "the resume"
+			       : report_text(r, "the %s", count_words(r, n, "resume")),
+			n == 1 ? "it" : "any of them");
 	else
-		v.consistent = report_text(r, "%s of %s match the interrupted attempt (%s)%s",
+		v.consistent = report_text(r, "%s of %s %s the interrupted attempt (%s)%s",
 			number(r, (double)match), count_words(r, n, "resume"),
-			count_words(r, steps, "logged step"),
+			match == 1 ? "matches" : "match", count_words(r, steps, "logged step"),
 			match == n ? "" : "; nothing speaks against the others");
 	conclude(r, &v, &(struct policy_subject){.log = true}, &o->common);
 	r->forecast = false;
@@ -771,20 +827,26 @@ int curves_stitch(struct report *r, const char *const *paths, size_t n,
 /* Confirming a relaunch -------------------------------------------------------------------------
  */
 
-static bool same_path(const char *a, const char *b)
+/* Whether a file is the one at `path`, or lies in the folder there. */
+static bool lies_in(const char *file, const char *path)
 {
-	struct stat sa, sb;
+	char *folder = strdup(file), *end;
+	bool in = same_path(file, path);
 
-	return stat(a, &sa) == 0 && stat(b, &sb) == 0 && sa.st_dev == sb.st_dev &&
-	       sa.st_ino == sb.st_ino;
+	while (!in && folder && (end = strrchr(folder, '/')) != NULL && end > folder) {
+		*end = '\0';
+		in = same_path(folder, path);
+	}
+	free(folder);
+	return in;
 }
 
-/* The newest attempt that stands in the file, or CURVE_NONE. */
+/* The newest attempt that stands in the file or folder, or CURVE_NONE. */
 static uint32_t attempt_in(const struct opened *v, const char *path)
 {
 	for (uint32_t i = (uint32_t)v->curve.stitch.attempts.count; i-- > 0;) {
 		uint32_t file = v->curve.stitch.attempts.items[i].file;
-		if (same_path(v->log.files.items[file].path, path))
+		if (lies_in(v->log.files.items[file].path, path))
 			return i;
 	}
 	return CURVE_NONE;
@@ -803,7 +865,17 @@ static void tell_not_finite(struct report *r, const struct case_curve *c, uint32
 	}
 }
 
-static int confirm_attempt(
+static void confirm_nothing_yet(struct report *r, const struct curves_options *o)
+{
+	struct verdict_case verdict = {.unreadable = "no step is in the new log yet"};
+
+	conclude(r, &verdict, &(struct policy_subject){.log = true}, &o->common);
+	r->forecast = false;
+	if (r->exit == EXIT_STATUS_UNDECIDED)
+		r->exit = EXIT_STATUS_NOT_READY;
+}
+
+static void confirm_attempt(
 	struct report *r, struct opened *v, uint32_t attempt, const struct curves_options *o)
 {
 	const struct curve_resume *resume = curve_resume_of(&v->curve, attempt);
@@ -835,7 +907,6 @@ static int confirm_attempt(
 	r->forecast = false;
 	if (waits && r->exit == EXIT_STATUS_UNDECIDED)
 		r->exit = EXIT_STATUS_NOT_READY;
-	return RP_OK;
 }
 
 int curves_confirm(struct report *r, const char *path, const char *confirm,
@@ -848,10 +919,11 @@ int curves_confirm(struct report *r, const char *path, const char *confirm,
 		return e->status;
 	report_add_input(r, confirm, "run", "loss log");
 	uint32_t attempt = attempt_in(&v, confirm);
-	int status = attempt == CURVE_NONE ? fail(e, RP_E_NOT_FOUND, ERROR_NO_OFFSET,
-						     "%s: no step is in it yet", confirm)
-					   : confirm_attempt(r, &v, attempt, o);
+	if (attempt == CURVE_NONE)
+		confirm_nothing_yet(r, o);
+	else
+		confirm_attempt(r, &v, attempt, o);
 	close_all(&v);
 	report_finish(r);
-	return status;
+	return RP_OK;
 }

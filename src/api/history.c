@@ -147,7 +147,8 @@ static int write_snapshot(struct subject *s, const struct history_entry *entry, 
 			       : RP_OK;
 	/* What the user told is not the checkpoint's. */
 	run_file_untell(&s->state);
-	return snapshot_keep(s, entry->own, entry->bytes, path, o, e);
+	bool unwritten;
+	return snapshot_keep(s, entry->own, entry->bytes, path, o, &unwritten, e);
 }
 
 /* ---- what is dropped ----------------------------------------------------------------------------

@@ -239,6 +239,8 @@ int init_path(struct init_draft *draft, struct strbuf *text, struct report *r, c
 	if (status == RP_OK)
 		status = subject_read(
 			&s, &s.candidates.list.items[choice.chosen], &o->limits, &r->findings, e);
+	if (status == RP_OK)
+		status = choice_of_step(&s, o, e);
 	if (status == RP_OK) {
 		struct drafting d = {.draft = draft, .out = text, .s = &s.state};
 		draft->checkpoint = report_text(r, "%s", s.state.path);

@@ -1130,6 +1130,14 @@ static int judge_run(struct report *r, const struct tables *t, const struct run 
 
 /* The verdict ---------------------------------------------------------------------------------- */
 
+static bool any_warning(const struct findings *f)
+{
+	for (size_t i = 0; i < f->list.count; i++)
+		if (f->list.items[i].severity >= SEVERITY_WARNING)
+			return true;
+	return false;
+}
+
 static void take_evidence(struct report *r, const struct sum *s, struct verdict_case *v)
 {
 	if (s->seams > 0 && s->exact == s->seams)
@@ -1145,8 +1153,10 @@ static void take_evidence(struct report *r, const struct sum *s, struct verdict_
 			number(r, (int64_t)s->matched), count_words(r, s->resumes, "resume"),
 			count_words(r, s->matched_steps, "logged step"));
 	else if (s->ledgers == 0)
-		v->consistent = report_text(
-			r, "%s, no resume and no sign of trouble", count_words(r, s->runs, "run"));
+		v->consistent =
+			report_text(r, "%s, no resume and no %s", count_words(r, s->runs, "run"),
+				any_warning(&r->findings) ? "error, but see the warnings"
+							  : "sign of trouble");
 	else if (s->seams == 0)
 		v->consistent = report_text(r, "%s in %s, no resume",
 			count_words(r, s->samples, "sample"), count_words(r, s->runs, "run"));

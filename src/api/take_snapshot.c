@@ -79,7 +79,7 @@ static int tell(
 }
 
 int snapshot_keep(struct subject *s, const struct findings *own, const struct byte_totals *bytes,
-	const char *out, const struct verify_options *o, struct error *e)
+	const char *out, const struct verify_options *o, bool *unwritten, struct error *e)
 {
 	struct findings kept;
 	struct coverage cover;
@@ -91,8 +91,10 @@ int snapshot_keep(struct subject *s, const struct findings *own, const struct by
 	findings_sort(&kept);
 	struct snapshot_about about = {
 		.name = s->chosen->name, .findings = &kept, .coverage = &cover};
-	if (status == RP_OK)
+	if (status == RP_OK) {
 		status = snapshot_write(&s->state, &about, out, e);
+		*unwritten = status < 0;
+	}
 	findings_release(&kept);
 	coverage_release(&cover);
 	return status;
@@ -100,7 +102,7 @@ int snapshot_keep(struct subject *s, const struct findings *own, const struct by
 
 /* Take it of the checkpoint that was read; `own` has what was found as that was done. */
 static int take(struct report *r, struct subject *s, struct findings *own, const char *out,
-	const struct verify_options *o, struct error *e)
+	const struct verify_options *o, bool *unwritten, struct error *e)
 {
 	struct byte_totals totals;
 	bool known = false;
@@ -119,9 +121,8 @@ static int take(struct report *r, struct subject *s, struct findings *own, const
 		status == RP_OK ? subject_unreadable(r, &s->state, known ? &totals : NULL) : NULL;
 	if (unread)
 		status = fail(e, RP_E_IO, ERROR_NO_OFFSET, "%s", unread);
-	if (status == RP_OK &&
-		(status = snapshot_keep(s, own, known ? &totals : NULL, out, o, e)) < 0)
-		fail_wrap(e, "%s", out);
+	if (status == RP_OK)
+		status = snapshot_keep(s, own, known ? &totals : NULL, out, o, unwritten, e);
 	if (status == RP_OK) {
 		overview_input(r, &s->state, "checkpoint");
 		r->summary = overview_line(r, &s->state);
@@ -134,13 +135,14 @@ static int take(struct report *r, struct subject *s, struct findings *own, const
 }
 
 int snapshot_path(struct report *r, const char *path, const char *out,
-	const struct verify_options *o, struct error *e)
+	const struct verify_options *o, bool *unwritten, struct error *e)
 {
 	struct subject s;
 	struct choice choice;
 	struct findings own;
 	int status = subject_open(&s, path, &o->limits, e);
 
+	*unwritten = false;
 	findings_init(&own);
 	if (status == RP_OK)
 		status = choose_checkpoint(&choice, r, &s, o, e);
@@ -148,7 +150,9 @@ int snapshot_path(struct report *r, const char *path, const char *out,
 		status = subject_read(
 			&s, &s.candidates.list.items[choice.chosen], &o->limits, &own, e);
 		if (status == RP_OK)
-			status = take(r, &s, &own, out, o, e);
+			status = choice_of_step(&s, o, e);
+		if (status == RP_OK)
+			status = take(r, &s, &own, out, o, unwritten, e);
 	}
 	findings_release(&own);
 	subject_close(&s);

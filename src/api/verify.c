@@ -403,6 +403,9 @@ static int judge_choice(struct report *r, struct judging *j, const struct choice
 	findings_append(&r->findings, &j->own);
 	if (status < 0)
 		return judge_unreadable(r, now->chosen, o, e);
+	status = choice_of_step(now, o, e);
+	if (status < 0)
+		return status;
 	overview_input(r, &now->state, now->state.snapshot ? "snapshot" : "checkpoint");
 	j->no_before = no_earlier(now, o);
 	status = open_others(r, j, choice, o, e);

@@ -46,10 +46,10 @@ int compare_paths(struct report *r, const char *earlier, const char *later,
 /*
  * Write a snapshot of a checkpoint, or of the one of a root that verify would judge, to the file
  * `out`. The report says what is in it; where a root leaves open which one to take it has a verdict
- * instead.
+ * instead. An error is about `out` where *unwritten is set, else about the checkpoint.
  */
 int snapshot_path(struct report *r, const char *path, const char *out,
-	const struct verify_options *o, struct error *e);
+	const struct verify_options *o, bool *unwritten, struct error *e);
 
 /* One screen of what a checkpoint holds. */
 int show_path(struct report *r, const char *path, const struct verify_options *o, struct error *e);

@@ -369,8 +369,11 @@ static bool find_base(struct reading *r)
 		start_from(r->p, base);
 		return true;
 	}
-	fail(r->e, RP_E_ARGUMENT, ERROR_NO_OFFSET,
-		"it does not say what it starts from: [policy] base = quick, full or strict");
+	/* A key that was typed wrongly is the better answer. */
+	start_from(r->p, 0);
+	if (ini_take(&r->ini, keys, sizeof keys / sizeof *keys, r, r->e))
+		fail(r->e, RP_E_ARGUMENT, ERROR_NO_OFFSET,
+			"it does not say what it starts from: [policy] base = quick, full or strict");
 	return false;
 }
 

@@ -68,6 +68,9 @@ static const char *mismatch_cause(struct findings *sink, const struct case_curve
 		return findings_text(sink, "the launch was changed: %s", r->changes);
 	if (s == &k->lr)
 		return "the learning rate schedule did not continue";
+	if (k->outcome == RESUME_SAME_BATCHES && isnan(k->correlation))
+		return "the same batches (two others differ by far more), with other randomness, weights or "
+		       "arithmetic";
 	if (k->outcome == RESUME_SAME_BATCHES)
 		return findings_text(sink,
 			"the same batches (the changes from step to step correlate, r = %s), with other "

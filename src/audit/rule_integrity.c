@@ -550,7 +550,7 @@ static void run_checksums(struct audit_case *c, struct findings *sink, struct co
 		const char *tensor = storage_user(s, i);
 		struct finding *f = finding_add(sink, FINDING_I103,
 			"%s is damaged: its bytes do not match the checksum that was saved with them",
-			tensor ? findings_escaped(sink, slice_of(tensor)) : "a tensor");
+			tensor ? findings_escaped(sink, slice_of(tensor)) : "an entry of the archive");
 		place_file(sink, f, s, st->file);
 		if (tensor)
 			f->place.path = findings_escaped(sink, slice_of(tensor));

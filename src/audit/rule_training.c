@@ -657,15 +657,26 @@ static bool setting_number(const struct state *s, const char *name, double *out)
 	return false;
 }
 
+/* Whether one of the schedules (each optimizer may have its own) cycles the momentum too. */
+static bool momentum_cycles(const struct state *s)
+{
+	for (size_t i = 0; i < s->facts.count; i++) {
+		const struct fact *f = &s->facts.items[i];
+		if (f->key == FACT_SCHEDULE && f->type == FACT_TEXT &&
+			(strcmp(f->text, "OneCycleLR") == 0 || strcmp(f->text, "CyclicLR") == 0))
+			return true;
+	}
+	return false;
+}
+
 /* A setting that a schedule of its own moves: a cycle of the momentum, or what moved before as
  * well. */
 static bool moves_by_plan(const struct audit_case *c, const struct fact *before)
 {
-	const char *kind = state_fact_text(c->current, FACT_SCHEDULE);
 	const struct fact *older = c->older ? state_same_fact(c->older, before) : NULL;
 
-	if ((before->key == FACT_BETA1 || before->key == FACT_MOMENTUM) && kind &&
-		(strcmp(kind, "OneCycleLR") == 0 || strcmp(kind, "CyclicLR") == 0))
+	if ((before->key == FACT_BETA1 || before->key == FACT_MOMENTUM) &&
+		momentum_cycles(c->current))
 		return true;
 	/* A framework whose settings say so warms the momentum up in the first epochs. */
 	double epoch, warmup;

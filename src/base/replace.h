@@ -42,4 +42,11 @@ int file_replace(const char *path, struct slice text, struct error *e);
  * stays. */
 int file_create(const char *path, struct slice text, struct error *e);
 
+/*
+ * Whether a file that begins with `own` may take the place of what is at `path`: nothing, an empty
+ * file, or one that begins so too. Else RP_E_ARGUMENT: a checkpoint's file that was named by
+ * mistake would be lost.
+ */
+int replace_allowed(const char *path, struct slice own, struct error *e);
+
 #endif

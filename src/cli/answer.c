@@ -207,11 +207,21 @@ int answer_status(const struct error *e)
 	}
 }
 
-int answer_error(const struct options *o, const char *path, const struct error *e)
+static int answer_why(const struct options *o, const char *path, const struct error *e, int status)
 {
 	answer_complain(path, e);
-	return write_json_error(
-		o, status_name(e->status), path, e->text, e->offset, answer_status(e));
+	return write_json_error(o, status_name(e->status), path, e->text, e->offset, status);
+}
+
+int answer_error(const struct options *o, const char *path, const struct error *e)
+{
+	return answer_why(o, path, e, answer_status(e));
+}
+
+int answer_unwritten(const struct options *o, const char *path, const struct error *e)
+{
+	return answer_why(
+		o, path, e, e->status == RP_E_ARGUMENT ? EXIT_STATUS_USAGE : EXIT_STATUS_FAILED);
 }
 
 int answer_usage(const struct options *o, const char *complaint)

@@ -34,6 +34,10 @@ int answer_report(const struct options *o, struct report *r);
  */
 int answer_error(const struct options *o, const char *path, const struct error *e);
 
+/* The same of a file that could not be written, which is a failure whatever the system's reason; a
+ * name that no file can have is the user's. */
+int answer_unwritten(const struct options *o, const char *path, const struct error *e);
+
 /* Say on stderr that a history could not be kept, where that is so: the answer stands. */
 void answer_unkept(const struct report *r);
 

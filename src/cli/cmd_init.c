@@ -59,7 +59,7 @@ static int write_draft(const struct options *o, const struct init_draft *d, stru
 		fail(&e, RP_E_ARGUMENT, ERROR_NO_OFFSET,
 			"it is there already; --force replaces it");
 	}
-	return e.status == RP_OK ? tell(o, d, file) : answer_error(o, file, &e);
+	return e.status == RP_OK ? tell(o, d, file) : answer_unwritten(o, file, &e);
 }
 
 int cmd_init(const struct options *o)

@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: MIT */
+#include "base/replace.h"
 #include "cli/answer.h"
 
 int cmd_snapshot(const struct options *o)
 {
 	struct report r;
 	struct error e = ERROR_INIT;
+	bool unwritten;
 
 	if (!o->output)
 		return answer_usage(o, "snapshot wants -o FILE, the file to write");
+	if (replace_allowed(o->output, SLICE("reprise snapshot\n"), &e) < 0)
+		return answer_unwritten(o, o->output, &e);
 	report_init(&r, o->command->name);
-	if (snapshot_path(&r, o->operands[0], o->output, &o->verify, &e) == RP_OK)
+	if (snapshot_path(&r, o->operands[0], o->output, &o->verify, &unwritten, &e) == RP_OK)
 		return answer_report(o, &r);
 	report_release(&r);
-	return answer_error(o, o->operands[0], &e);
+	return unwritten ? answer_unwritten(o, o->output, &e) : answer_error(o, o->operands[0], &e);
 }

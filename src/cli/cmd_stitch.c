@@ -43,7 +43,8 @@ static struct curves_options curves_options_of(const struct options *o, struct s
 		.plot = !o->json && !o->quiet && !(o->plot && strcmp(o->plot, "none") == 0),
 		.ascii = wants_ascii(o),
 		.width = (width < PLOT_WIDTH_MAX ? width : PLOT_WIDTH_MAX) - 4,
-		.dead = o->dead};
+		.dead = o->dead,
+		.output = o->output};
 }
 
 /* The table to stdout as it comes, or to a file that gets its name when it is whole. */

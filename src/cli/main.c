@@ -148,8 +148,8 @@ int main(int argc, char **argv)
 		return EXIT_STATUS_FAILED;
 	}
 	hold_standard_streams();
-	/* So that a reader who has gone, or a file that may not grow, is an error of write(), as any
-	 * other. */
+	/* So that a reader who has gone, or a file that may not grow, is an error of write(), as
+	 * any other. */
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN);
 	strbuf_init(&complaint, COMPLAINT_MAX);

@@ -3,8 +3,10 @@
 #include "cli/options.h"
 
 #include <getopt.h>
+#include <regex.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "audit/verdict.h"
@@ -259,13 +261,27 @@ static bool take_resume(struct options *o, const char *value)
 	return true;
 }
 
-/* NAME=PATTERN; that the pattern makes sense is seen when it is used. */
+/* What has no group is a name, as in read_console.c. */
+static bool is_pattern(const char *text)
+{
+	regex_t compiled;
+
+	if (!strchr(text, '('))
+		return true;
+	if (regcomp(&compiled, text, REG_EXTENDED) != 0)
+		return false;
+	regfree(&compiled);
+	return true;
+}
+
+/* NAME=PATTERN */
 static bool take_series(struct options *o, const char *value)
 {
 	const char *equals = strchr(value, '=');
 
 	size_t n = equals ? (size_t)(equals - value) : 0;
-	if (n == 0 || n >= PATTERN_NAME || equals[1] == '\0' || o->pattern_count == PATTERNS_MAX)
+	if (n == 0 || n >= PATTERN_NAME || equals[1] == '\0' || o->pattern_count == PATTERNS_MAX ||
+		!is_pattern(equals + 1))
 		return false;
 	char *name = o->pattern_names[o->pattern_count];
 	memcpy(name, value, n);
@@ -710,6 +726,24 @@ static void operand_bounds(const struct command *c, int *least, int *most)
 	}
 }
 
+/* What is read must not be replaced by what is made of it. */
+static bool spares_operands(struct parsing *p, const char *name, const char *file)
+{
+	struct stat made, read;
+
+	if (!file || stat(file, &made) < 0 || !S_ISREG(made.st_mode))
+		return true;
+	for (int i = 0; i < p->o->operand_count; i++) {
+		if (stat(p->o->operands[i], &read) < 0 || read.st_ino != made.st_ino ||
+			read.st_dev != made.st_dev)
+			continue;
+		strbuf_printf(p->complaint, "--%s would replace what is read: ", name);
+		show(p->complaint, file);
+		return false;
+	}
+	return true;
+}
+
 static bool check(struct parsing *p)
 {
 	const struct options *o = p->o;
@@ -739,7 +773,14 @@ static bool check(struct parsing *p)
 		strbuf_printf(p->complaint, "%s wants %s", o->command->name, o->command->operands);
 		return false;
 	}
-	return true;
+	/* `reprise gate "$CKPT"` in a script: the first operand is nowhere empty on purpose. */
+	if (o->operand_count > 0 && least > 0 && *o->operands[0] == '\0') {
+		size_t n = strcspn(o->command->operands, " .");
+		strbuf_printf(p->complaint, "%.*s is empty: is a variable of a script not set?",
+			(int)n, o->command->operands);
+		return false;
+	}
+	return spares_operands(p, "output", o->output) && spares_operands(p, "report", o->report);
 }
 
 /* Whether JSON is asked for, seen ahead, so that complaints about what stands before it are JSON

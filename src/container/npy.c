@@ -257,6 +257,27 @@ static struct storage *make_storage(struct reader *r, uint64_t need, size_t item
 	return s;
 }
 
+/*
+ * An entry of an archive that holds no numbers (text, dates, records, pickled objects) has a
+ * checksum all the same. One that was unpacked was held against it then.
+ */
+static int keep_checksum(struct reader *r)
+{
+	const struct span *in = r->in;
+
+	if (!in->crc_known || in->memory)
+		return RP_OK;
+	struct storage *s = document_storage(r->d);
+	if (!s)
+		return no_memory(r->e);
+	s->name = in->part;
+	s->offset = in->offset;
+	s->length = in->length;
+	s->crc = in->crc;
+	s->crc_known = true;
+	return RP_OK;
+}
+
 static int make_tensor(struct reader *r, enum dtype dtype, bool big_endian, struct val *out)
 {
 	struct arena *a = &r->d->arena;
@@ -424,6 +445,9 @@ static int read_array(struct document *d, const struct span *in, struct findings
 		r.descr.kind == VAL_TEXT ? dtype_by_numpy_code(code_of(descr)) : DTYPE_UNKNOWN;
 	if (dtype != DTYPE_UNKNOWN)
 		return make_tensor(&r, dtype, big_endian, out);
+	status = keep_checksum(&r);
+	if (status < 0)
+		return status;
 	return has_objects(r.descr, 0) ? make_objects(&r, out) : make_other(&r, big_endian, out);
 }
 

@@ -60,11 +60,16 @@ static const struct row through_module = {
 
 /* The table --------------------------------------------------------------------------------- */
 
-/* A pattern with * at either end, or [A-Z]*. */
+/* A pattern with * at either end, or with [A-Z]* at its end. */
 static bool fits(struct slice pattern, struct slice name)
 {
-	if (slice_is(pattern, "[A-Z]*"))
-		return name.n > 0 && name.p[0] >= 'A' && name.p[0] <= 'Z';
+	if (slice_ends(pattern, SLICE("[A-Z]*"))) {
+		size_t before = pattern.n - strlen("[A-Z]*");
+		return name.n > before &&
+		       slice_eq(
+			       (struct slice){pattern.p, before}, (struct slice){name.p, before}) &&
+		       name.p[before] >= 'A' && name.p[before] <= 'Z';
+	}
 	if (pattern.n > 0 && pattern.p[pattern.n - 1] == '*') {
 		pattern.n--;
 		if (pattern.n == 0)

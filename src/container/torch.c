@@ -103,7 +103,31 @@ static int find(void *context, struct storage_ref *ref, struct error *e)
 	return missing_storage(t, ref, e);
 }
 
-/* Every data/N is a storage, used or not, in the order of the directory. */
+/* An entry of the archive as a storage: what the pass over the bytes holds against its checksum. */
+static int add_storage(struct document *d, struct zip_entry *entry, struct slice name,
+	bool big_endian, struct error *e)
+{
+	struct storage *s = document_storage(d);
+
+	if (!s)
+		return no_memory(e);
+	s->name = name;
+	s->offset = STORAGE_NOT_LOCATED;
+	s->length = entry->size;
+	s->crc = entry->crc;
+	s->crc_known = zip_crc_known(entry);
+	s->big_endian = big_endian;
+	s->compressed = entry->method != 0 || (entry->flags & 1);
+	s->origin = entry;
+	entry->owner = s;
+	return RP_OK;
+}
+
+/*
+ * Every data/N is a storage, used or not, in the order of the directory. So is any other large
+ * entry that somebody put in; the small ones, which torch.load wants too (it refuses a file whose
+ * .format_version has a damaged header), are read and checked at once.
+ */
 static int collect_storages(
 	struct document *d, struct torch_zip *t, bool big_endian, struct error *e)
 {
@@ -111,23 +135,22 @@ static int collect_storages(
 
 	for (size_t i = 0; i < t->zip.count; i++) {
 		struct zip_entry *entry = &t->zip.entries[i];
-		if (!slice_starts(entry->name, t->top))
-			continue;
-		struct slice name = {entry->name.p + t->top.n, entry->name.n - t->top.n};
-		if (!slice_starts(name, data) || name.n == data.n)
-			continue;
-		struct storage *s = document_storage(d);
-		if (!s)
-			return no_memory(e);
-		s->name = name;
-		s->offset = STORAGE_NOT_LOCATED;
-		s->length = entry->size;
-		s->crc = entry->crc;
-		s->crc_known = zip_crc_known(entry);
-		s->big_endian = big_endian;
-		s->compressed = entry->method != 0 || (entry->flags & 1);
-		s->origin = entry;
-		entry->owner = s;
+		bool ours = slice_starts(entry->name, t->top);
+		struct slice name = ours ? (struct slice){entry->name.p + t->top.n,
+						   entry->name.n - t->top.n}
+					 : entry->name,
+			     bytes;
+		int status = RP_OK;
+		if (ours && slice_starts(name, data) && name.n > data.n)
+			status = add_storage(d, entry, name, big_endian, e);
+		else if (entry->payload != ZIP_NOT_LOCATED || (ours && slice_is(name, "data.pkl")))
+			continue; /* it was read, or will be */
+		else if (entry->size > SMALL_ENTRY)
+			status = add_storage(d, entry, name, false, e);
+		else
+			status = zip_load(&t->zip, entry, SMALL_ENTRY, t->rebuild->sink, &bytes, e);
+		if (status < 0)
+			return status;
 	}
 	return RP_OK;
 }

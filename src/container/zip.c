@@ -19,12 +19,17 @@
 #define ENTRY_SIZE 46u
 #define END_SIZE 22u
 #define END64_SIZE 56u
+#define END64_LEADING 12u /* of these, not counted in the size that the record states */
 #define LOCATOR_SIZE 20u
 #define COMMENT_MAX 65535u
 
 #define EXTRA_ZIP64 1u
 #define FLAG_ENCRYPTED 1u
 #define FLAG_DESCRIPTOR 8u /* sizes and checksum follow the payload */
+/* Encrypted, patch data, strongly encrypted, a masked directory: no loader reads such an entry. */
+#define FLAGS_UNREADABLE (FLAG_ENCRYPTED | 0x20u | 0x40u | 0x2000u)
+
+#define ATTRIBUTE_FOLDER 0x10u /* of MS-DOS */
 
 #define METHOD_STORED 0u
 #define METHOD_DEFLATE 8u
@@ -76,6 +81,15 @@ static int content_end(const struct source *s, uint64_t *end, struct error *e)
 	return status;
 }
 
+/* PyTorch's reader refuses a file for it, though all of the archive may be there. */
+static void several_volumes(const struct zip *z, uint64_t offset, struct findings *sink)
+{
+	finding_place(sink,
+		finding_add(sink, FINDING_I104,
+			"an end record of the zip archive tells of several volumes, of which this is one"),
+		z->file, (struct slice){0}, offset);
+}
+
 struct end_record {
 	uint64_t offset; /* of the record in the file */
 	uint64_t entries, directory_size, directory;
@@ -120,7 +134,7 @@ static int find_end(struct zip *z, struct end_record *end, struct findings *sink
 	struct cursor c = cursor_over(tail + at, END_SIZE);
 	cursor_take(&c, 4);
 	unsigned disk = cursor_le16(&c), directory_disk = cursor_le16(&c);
-	cursor_take(&c, 2);
+	unsigned here = cursor_le16(&c);
 	end->offset = last - n + at;
 	end->entries = cursor_le16(&c);
 	end->directory_size = cursor_le32(&c);
@@ -130,6 +144,8 @@ static int find_end(struct zip *z, struct end_record *end, struct findings *sink
 	free(tail);
 	if ((disk != 0 && disk != 0xffff) || (directory_disk != 0 && directory_disk != 0xffff))
 		return fail(e, RP_E_UNSUPPORTED, end->offset, "a zip archive of several volumes");
+	if (here != end->entries)
+		several_volumes(z, end->offset, sink);
 	if (whole != s->size) {
 		bool more = whole < s->size;
 		struct finding *f = finding_add(sink, FINDING_I104,
@@ -163,6 +179,8 @@ static int read_end64(struct zip *z, struct end_record *end, struct findings *si
 	if (!z->zip64)
 		return RP_OK;
 	uint64_t at = load_le64(raw + 8), latest = end->offset - LOCATOR_SIZE;
+	if (load_le32(raw + 4) != 0 || load_le32(raw + 16) != 1)
+		several_volumes(z, latest, sink);
 	bool there = range_inside(at, END64_SIZE, latest);
 	if (there) {
 		status = source_read(z->source, at, raw, END64_SIZE, e);
@@ -189,8 +207,21 @@ static int read_end64(struct zip *z, struct end_record *end, struct findings *si
 			(unsigned long long)at);
 	struct end_record wide = *end;
 	struct cursor c = cursor_over(raw, END64_SIZE);
-	cursor_take(&c, 32);
+	cursor_take(&c, 4);
+	uint64_t rest = cursor_le64(&c);
+	cursor_take(&c, 4); /* versions */
+	uint32_t disk = cursor_le32(&c), directory_disk = cursor_le32(&c);
+	uint64_t here = cursor_le64(&c);
 	wide.entries = cursor_le64(&c);
+	if (disk != 0 || directory_disk != 0 || here != wide.entries)
+		several_volumes(z, at, sink);
+	if (rest != latest - at - END64_LEADING) {
+		struct finding *f = finding_add(sink, FINDING_I104,
+			"the zip64 end record says that it has %llu bytes and has %llu",
+			(unsigned long long)size_add(rest, END64_LEADING),
+			(unsigned long long)(latest - at));
+		finding_place(sink, f, z->file, (struct slice){0}, at);
+	}
 	wide.directory_size = cursor_le64(&c);
 	wide.directory = cursor_le64(&c);
 	wide.limit = at;
@@ -257,7 +288,13 @@ static bool read_zip64_extra(struct slice extra, uint64_t *size, uint64_t *packe
 	return *size != UINT32_MAX && *packed != UINT32_MAX && (!header || *header != UINT32_MAX);
 }
 
-static bool read_entry(struct cursor *c, struct zip_entry *entry)
+/* What the directory says of an entry that nothing needs, and that makes loaders refuse it. */
+struct entry_marks {
+	uint32_t attributes; /* the lowest byte as MS-DOS has them */
+	uint16_t disk;
+};
+
+static bool read_entry(struct cursor *c, struct zip_entry *entry, struct entry_marks *marks)
 {
 	if (cursor_le32(c) != ENTRY_SIGNATURE)
 		return false;
@@ -269,7 +306,9 @@ static bool read_entry(struct cursor *c, struct zip_entry *entry)
 	entry->packed = cursor_le32(c);
 	entry->size = cursor_le32(c);
 	size_t name = cursor_le16(c), extra = cursor_le16(c), comment = cursor_le16(c);
-	cursor_take(c, 8); /* disk, attributes */
+	marks->disk = cursor_le16(c);
+	cursor_take(c, 2); /* whether it is text */
+	marks->attributes = cursor_le32(c);
 	entry->header = cursor_le32(c);
 	entry->payload = ZIP_NOT_LOCATED;
 	entry->name = cursor_slice(c, name);
@@ -310,6 +349,27 @@ static int check_entry(
 		(unsigned long long)entry->packed, (unsigned long long)entry->header);
 }
 
+/*
+ * Marks that no writer of checkpoints makes. PyTorch's reader (miniz) refuses the archive for them,
+ * except for the mark of a folder: it then leaves the tensor's memory as it found it, and says
+ * nothing.
+ */
+static void check_marks(const struct zip *z, const struct zip_entry *entry,
+	const struct entry_marks *marks, uint64_t at, struct findings *sink)
+{
+	const char *what = NULL;
+
+	if (entry->flags & FLAGS_UNREADABLE)
+		what = "the zip directory marks it as encrypted or as a patch, which no loader reads";
+	else if (marks->disk != 0)
+		what = "the zip directory has it on another volume of the archive, which loaders refuse";
+	else if (marks->attributes & ATTRIBUTE_FOLDER && entry->size > 0)
+		what = "the zip directory marks it as a folder: torch.load would leave its memory unfilled";
+	if (what)
+		finding_place(sink, finding_add(sink, FINDING_I104, "%s", what), z->file,
+			entry->name, at);
+}
+
 static int read_entries(
 	struct zip *z, const uint8_t *raw, uint64_t entries, struct findings *sink, struct error *e)
 {
@@ -317,12 +377,14 @@ static int read_entries(
 
 	for (uint64_t i = 0; i < entries; i++) {
 		struct zip_entry *entry = &z->entries[i];
+		struct entry_marks marks = {0};
 		uint64_t at = z->directory + c.pos;
-		if (!read_entry(&c, entry))
+		if (!read_entry(&c, entry, &marks))
 			return malformed(z, sink, e, at,
 				"entry %llu of %llu in the zip directory cannot be read",
 				(unsigned long long)i + 1, (unsigned long long)entries);
 		z->count++;
+		check_marks(z, entry, &marks, at, sink);
 		int status = check_entry(z, entry, sink, e);
 		if (status < 0)
 			return status;
@@ -504,6 +566,8 @@ int zip_payload(const struct zip *z, const struct zip_entry *entry, struct findi
 		quarrel = "size";
 	else if (!(flags & FLAG_DESCRIPTOR) && crc != entry->crc)
 		quarrel = "checksum";
+	else if (flags != entry->flags)
+		quarrel = "flags";
 	if (quarrel && sink) {
 		struct finding *f = finding_add(sink, FINDING_I104,
 			"the zip directory and the entry itself disagree about its %s", quarrel);
@@ -550,6 +614,10 @@ int zip_load(const struct zip *z, struct zip_entry *entry, uint64_t max, struct 
 	struct slice *out, struct error *e)
 {
 	*out = (struct slice){0};
+	/* First: where the entry itself says otherwise, that is the finding. */
+	int status = zip_locate(z, entry, sink, e);
+	if (status < 0)
+		return status;
 	if (entry->flags & FLAG_ENCRYPTED)
 		return fail(e, RP_E_UNSUPPORTED, entry->header, "an encrypted zip archive");
 	if (entry->method != METHOD_STORED && entry->method != METHOD_DEFLATE)
@@ -559,9 +627,6 @@ int zip_load(const struct zip *z, struct zip_entry *entry, uint64_t max, struct 
 		return fail(e, RP_E_LIMIT, entry->header,
 			"%llu bytes to read at once; the limit is %llu",
 			(unsigned long long)entry->size, (unsigned long long)max);
-	int status = zip_locate(z, entry, sink, e);
-	if (status < 0)
-		return status;
 	uint8_t *bytes = arena_alloc(z->arena, (size_t)entry->size);
 	if (!bytes)
 		return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for %llu bytes",

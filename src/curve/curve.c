@@ -106,6 +106,16 @@ static size_t reader_row(const struct curve_reader *r)
 	return i;
 }
 
+bool curve_is_output(const char *name)
+{
+	static const char *const ends[] = {".out", ".log", ".err", ".txt", "stdout", "stderr"};
+
+	for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+		if (slice_ends(slice_of(name), slice_of(ends[i])))
+			return true;
+	return false;
+}
+
 /* Files ---------------------------------------------------------------------------------------- */
 
 struct log_file {
@@ -117,6 +127,7 @@ struct log_file {
 	/* What its beginning says. */
 	const struct curve_reader *reader;
 	bool sure;
+	const struct curve_reader *maybe; /* of a file in a folder, should there be no other log */
 	double begun;
 	uint64_t device, inode;
 };
@@ -276,8 +287,10 @@ static int look_at(struct opening *o, struct log_file *f, struct error *e)
 	source_close(&source);
 	if (status < 0)
 		return status;
-	if (!f->sure && !f->named)
+	if (!f->sure && !f->named) {
+		f->maybe = curve_is_output(base_name(f->path)) ? f->reader : NULL;
 		f->reader = NULL;
+	}
 	if (f->reader) {
 		if (f->reader->begun)
 			f->begun = f->reader->begun(base_name(f->path), o->head, n);
@@ -388,6 +401,16 @@ static int nothing_read(struct opening *o, struct error *e)
 	return o->files.count > 1 ? fail_wrap(e, "%s", o->first_file) : e->status;
 }
 
+/* In a folder without any log that is known, what a script of one's own printed is the log. */
+static void take_outputs(struct opening *o)
+{
+	for (size_t i = 0; i < o->files.count; i++)
+		if (o->files.items[i].reader)
+			return;
+	for (size_t i = 0; i < o->files.count; i++)
+		o->files.items[i].reader = o->files.items[i].maybe;
+}
+
 static int open_listed(struct opening *o, struct error *e)
 {
 	for (size_t i = 0; i < o->files.count; i++) {
@@ -395,6 +418,7 @@ static int open_listed(struct opening *o, struct error *e)
 		if (look_at(o, &o->files.items[i], &why) < 0)
 			pass_by(o, &o->files.items[i], &why);
 	}
+	take_outputs(o);
 	drop_doubles(o);
 	if (o->files.count > 0)
 		qsort(o->files.items, o->files.count, sizeof *o->files.items, compare_files);

@@ -145,10 +145,11 @@ struct curve_options {
 
 /*
  * Read the logs at `paths`: files, and folders, in which every file is a log if its beginning says
- * so. Files of one format are read in the order in which they were begun, as far as they say so,
- * else in the order of `paths` and of their names; a file that is found twice is read once. An
- * error where nothing can be read at all; the log is empty then. What is damaged is counted, and
- * the rest is read.
+ * so; where none does, those that are called as output is (train.log, slurm-1.out) and hold lines
+ * with a step and a loss. Files of one format are read in the order in which they were begun, as
+ * far as they say so, else in the order of `paths` and of their names; a file that is found twice
+ * is read once. An error where nothing can be read at all; the log is empty then. What is damaged
+ * is counted, and the rest is read.
  */
 int curve_open(struct curve_log *l, const char *const *paths, size_t n,
 	const struct curve_options *o, struct error *e);

@@ -7,9 +7,10 @@
 
 #include "base/text.h"
 
-#define LOSSES_MAX 100u   /* that are told one by one */
-#define SERIES_MAX 65536u /* of one command's files */
-#define TEXT_MAX 1024u    /* bytes of a name, or of a mark's text */
+#define LOSSES_MAX 100u          /* that are told one by one */
+#define SERIES_MAX 65536u        /* of one command's files */
+#define X_MAX 9007199254740992.0 /* 2^53: beyond it two steps are one double */
+#define TEXT_MAX 1024u           /* bytes of a name, or of a mark's text */
 #define NOTE_MAX 400u
 
 static int no_memory(struct error *e)
@@ -113,6 +114,10 @@ int curve_add(struct curve_reading *r, uint32_t series, double x, double value, 
 
 	if (series == CURVE_NONE) {
 		l->dropped++;
+		return RP_OK;
+	}
+	if (fabs(x) > X_MAX) {
+		curve_lost(r, "a point at %g, which counts nothing", x);
 		return RP_OK;
 	}
 	struct curve_series *s = &l->series.items[series];

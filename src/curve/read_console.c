@@ -1068,13 +1068,21 @@ static bool is_known(const struct console_index *x, struct slice text, char *pla
 	return console_recognise(x, &l, hits, n, &m) && m.shape->how != CONSOLE_TURN;
 }
 
+/* A zero beside another: the hole that a crash or a log that was cut short left, not UTF-16. */
+static bool in_hole(struct slice head, size_t i)
+{
+	return head.p[i] == '\0' &&
+	       ((i > 0 && head.p[i - 1] == '\0') || (i + 1 < head.n && head.p[i + 1] == '\0'));
+}
+
 /* Text, coded as programs print it, not UTF-16 and nothing compressed. */
 static bool is_text(struct slice head)
 {
 	if (head.n == 0 || (unsigned char)head.p[0] >= 0xfd)
 		return false;
 	for (size_t i = 0; i < head.n; i++)
-		if ((unsigned char)head.p[i] < ' ' && !memchr("\n\r\t\b\a\f\v\x1b", head.p[i], 8))
+		if ((unsigned char)head.p[i] < ' ' && !memchr("\n\r\t\b\a\f\v\x1b", head.p[i], 8) &&
+			!in_hole(head, i))
 			return false;
 	return true;
 }
@@ -1118,17 +1126,6 @@ static int probe(const char *name, const char *head, size_t n)
 	return known ? 2 : 1;
 }
 
-/* What batch systems and people call the files in which they keep what a job printed. */
-static bool is_output(const char *name)
-{
-	static const char *const ends[] = {".out", ".log", ".err", ".txt", "stdout", "stderr"};
-
-	for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
-		if (slice_ends(slice_of(name), slice_of(ends[i])))
-			return true;
-	return false;
-}
-
 /*
  * A job prints much before its first step: its script, its environment, its own source. Two passes
  * over SEARCH_MAX bytes at the most.
@@ -1139,7 +1136,7 @@ static bool search(const char *name, const struct source *source)
 	struct error ignored = ERROR_INIT;
 	bool known = false;
 
-	if (!is_output(name))
+	if (!curve_is_output(name))
 		return false;
 	struct console_index *x = malloc(sizeof *x);
 	char *plain = malloc(PLAIN_MAX);

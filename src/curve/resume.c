@@ -84,9 +84,7 @@ static void find_pairs(const struct stitch_track *t, uint32_t reference, uint32_
 			k++;
 			continue;
 		}
-		if (!isfinite(a->value) || !isfinite(b->value)) {
-			/* What is no number is told by itself, and would make all means NaN. */
-		} else if (a->covers == b->covers || (isnan(a->covers) && isnan(b->covers))) {
+		if (a->covers == b->covers || (isnan(a->covers) && isnan(b->covers))) {
 			if (p->n == 0)
 				p->first = a->x - (double)a->covers == from;
 			p->list[p->n++] =

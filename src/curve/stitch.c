@@ -395,6 +395,10 @@ static int tell(struct stitch *s, const struct stitch_options *o, struct error *
 				"there is no attempt %lld: the logs hold %zu", (long long)number,
 				s->attempts.count);
 		struct stitch_attempt *a = &s->attempts.items[number - 1];
+		if (o->told[i].from > a->first_x)
+			return fail(e, RP_E_ARGUMENT, ERROR_NO_OFFSET,
+				"attempt %lld cannot have resumed from %.0f: it begins at %.0f",
+				(long long)number, o->told[i].from, a->first_x);
 		a->from = a->from_least = o->told[i].from;
 		a->how = STITCH_TOLD;
 	}

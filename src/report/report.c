@@ -9,7 +9,7 @@
 #define INPUTS_MAX 100000u
 #define TABLES_MAX 1000u
 #define ROWS_MAX 10000000u
-#define COLUMNS_MAX 64u
+#define COLUMNS_MAX 70000u /* a curve has one for each source of loss */
 
 void report_init(struct report *r, const char *command)
 {

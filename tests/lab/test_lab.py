@@ -196,6 +196,12 @@ def ask(*arguments):
     return report
 
 
+def chosen(report, root):
+    """The checkpoint that a report on a root is about; a root that holds one alone is itself named."""
+    path = next(i["path"] for i in report["inputs"] if i["role"] == "checkpoint")
+    return path if pathlib.Path(path) != root else str(next(root.iterdir()))
+
+
 class Answer(NamedTuple):
     word: str
     codes: tuple
@@ -240,7 +246,7 @@ def judge(case):
                 if attempt > 1:
                     report = ask("verify", run.root / "ckpt", *HOW)
                     foretold = Answer.of(report)
-                    run.checkpoint = next(i["path"] for i in report["inputs"] if i["role"] == "checkpoint")
+                    run.checkpoint = chosen(report, run.root / "ckpt")
                 run.launch(attempt)
             run.check_record()
             found = Answer.of(ask("audit", run.root))

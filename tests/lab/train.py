@@ -68,7 +68,7 @@ class Truth:
         self.file.write(json.dumps({"attempt": self.attempt, "dp": self.rank, "step": step, "ids": self.ids}) + "\n")
         self.ids = []
         print(f"step {step}", flush=True)
-        time.sleep(0.002)
+        time.sleep(0.03)  # a kill is not to come steps later than it was sent
 
 
 def resumed_from(attempt):

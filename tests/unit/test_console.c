@@ -660,6 +660,29 @@ START_TEST(finds_logs_in_a_folder_by_lines_that_come_late)
 }
 END_TEST
 
+/* Where a folder holds no log that is known, what a script printed is the log, by its file's name.
+ */
+START_TEST(takes_output_of_ones_own_script_in_a_folder)
+{
+	static const char *const names[] = {"train.log", "notes"};
+	char root[] = "/tmp/reprise-console-XXXXXX", path[64], command[64];
+
+	ck_assert_ptr_nonnull(mkdtemp(root));
+	for (size_t i = 0; i < 2; i++) {
+		snprintf(path, sizeof path, "%s/%s", root, names[i]);
+		FILE *f = fopen(path, "w");
+		ck_assert_ptr_nonnull(f);
+		fputs("hello\nstep=3 loss=2.5\nstep=4 loss=2.25\n", f);
+		ck_assert_int_eq(fclose(f), 0);
+	}
+	curves_path(&c, root);
+	snprintf(command, sizeof command, "rm -rf %s", root);
+	ck_assert_int_eq(system(command), 0);
+	ck_assert_uint_eq(c.log.files.count, 1);
+	ck_assert_str_eq(curves_points(&c, "loss"), "3:2.5 4:2.25");
+}
+END_TEST
+
 START_TEST(leaves_binary_files_and_json_lines_alone)
 {
 	const char *json = "{\"epoch\": 1, \"loss\": \"12.3\", \"num_updates\": \"100\"}\n";
@@ -847,6 +870,7 @@ Suite *suite_console(void)
 	tcase_add_loop_test(t, takes_no_points_from_chatter, 0, sizeof chatter / sizeof *chatter);
 	tcase_add_test(t, does_not_take_documents_that_quote_logs_for_logs);
 	tcase_add_test(t, finds_logs_in_a_folder_by_lines_that_come_late);
+	tcase_add_test(t, takes_output_of_ones_own_script_in_a_folder);
 	tcase_add_test(t, leaves_binary_files_and_json_lines_alone);
 	tcase_add_test(t, takes_series_by_patterns_of_the_user);
 	tcase_add_test(t, says_what_is_wrong_with_a_pattern);

@@ -288,6 +288,75 @@ START_TEST(a_local_header_that_disagrees_is_reported)
 }
 END_TEST
 
+/* Each makes PyTorch's reader refuse the file, or fill a tensor with whatever was in memory. */
+START_TEST(marks_of_the_directory_that_loaders_mind_are_reported)
+{
+	static const struct {
+		size_t offset;
+		uint8_t bit;
+		const char *about;
+	} cases[] = {
+		{8, 0x01, "encrypted"},
+		{8, 0x20, "as a patch"},
+		{8, 0x40, "encrypted"},
+		{9, 0x20, "encrypted"},
+		{34, 0x01, "another volume"},
+		{35, 0x80, "another volume"},
+		{38, 0x10, "as a folder"},
+	};
+	file = bytes_of_file(SMALL);
+	size_t at = directory_entry("small/data/0");
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		again();
+		file.p[at + cases[i].offset] ^= cases[i].bit;
+		ck_assert_int_eq(read_file(), RP_OK);
+		ck_assert_uint_eq(sink.list.count, 1);
+		ck_assert_msg(found(FINDING_I104, cases[i].about), "%s", cases[i].about);
+		ck_assert_str_eq(sink.list.items[0].place.path, "small/data/0");
+		file.p[at + cases[i].offset] ^= cases[i].bit;
+	}
+	/* No loader looks at these: time, versions, the other attributes. */
+	again();
+	file.p[at + 4] ^= 1;
+	file.p[at + 12] ^= 1;
+	file.p[at + 39] ^= 0xff;
+	ck_assert_int_eq(read_file(), RP_OK);
+	ck_assert_uint_eq(sink.list.count, 0);
+}
+END_TEST
+
+START_TEST(end_records_of_several_volumes_are_reported)
+{
+	static const struct {
+		const char *signature;
+		size_t offset;
+		const char *about;
+	} cases[] = {
+		{"PK\6\6", 4, "says that it has"},
+		{"PK\6\6", 16, "several volumes"},
+		{"PK\6\6", 20, "several volumes"},
+		{"PK\6\6", 24, "several volumes"},
+		{"PK\6\7", 4, "several volumes"},
+		{"PK\6\7", 16, "several volumes"},
+		{"PK\5\6", 8, "several volumes"},
+	};
+	file = bytes_of_file(SMALL);
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		again();
+		size_t at = bytes_find(&file, cases[i].signature, 4, 0) + cases[i].offset;
+		file.p[at] ^= 1;
+		read_file();
+		ck_assert_msg(found(FINDING_I104, cases[i].about), "case %zu", i);
+		file.p[at] ^= 1;
+	}
+	again();
+	ck_assert_int_eq(read_file(), RP_OK);
+	ck_assert_uint_eq(sink.list.count, 0);
+}
+END_TEST
+
 START_TEST(a_flipped_payload_bit_breaks_the_checksum)
 {
 	struct slice bytes;
@@ -515,6 +584,8 @@ Suite *suite_zip(void)
 	tcase_add_test(c, overlapping_entries_are_reported);
 	tcase_add_test(c, an_entry_inside_a_large_one_is_reported_past_its_neighbour);
 	tcase_add_test(c, a_local_header_that_disagrees_is_reported);
+	tcase_add_test(c, marks_of_the_directory_that_loaders_mind_are_reported);
+	tcase_add_test(c, end_records_of_several_volumes_are_reported);
 	tcase_add_test(c, a_flipped_payload_bit_breaks_the_checksum);
 	tcase_add_test(c, claimed_counts_cost_nothing);
 	tcase_add_test(c, limits_stop_large_directories);
