@@ -1149,8 +1149,9 @@ static void take_evidence(struct report *r, const struct sum *s, struct verdict_
 	if (s->fresh > 0)
 		v->reshuffled = s->fresh_words;
 	if (s->ledgers == 0 && s->resumes > 0)
-		v->consistent = report_text(r, "%s of %s match the interrupted attempt (%s)",
+		v->consistent = report_text(r, "%s of %s %s the interrupted attempt (%s)",
 			number(r, (int64_t)s->matched), count_words(r, s->resumes, "resume"),
+			s->matched == 1 ? "matches" : "match",
 			count_words(r, s->matched_steps, "logged step"));
 	else if (s->ledgers == 0)
 		v->consistent =
@@ -1177,6 +1178,10 @@ static void conclude_audit(struct report *r, const struct sum *s, const struct a
 {
 	struct verdict_case v = {0};
 
+	/* Where loss logs are all there is, they say of a resume what `stitch` says of them. */
+	if (s->ledgers == 0 && s->matched < s->resumes &&
+		(r->findings.of_code[FINDING_L114] || r->findings.of_code[FINDING_L116]))
+		r->failing = v.failing = SEVERITY_WARNING;
 	take_evidence(r, s, &v);
 	v.unreadable = s->empty;
 	conclude(r, &v, &(struct policy_subject){.log = true}, &o->common);
