@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #include "api/conclude.h"
@@ -826,12 +827,26 @@ int curves_stitch(struct report *r, const char *const *paths, size_t n,
 /* Confirming a relaunch -------------------------------------------------------------------------
  */
 
-/* The newest attempt that stands in the file, or CURVE_NONE. */
+/* Whether a file is the one at `path`, or lies in the folder there. */
+static bool lies_in(const char *file, const char *path)
+{
+	char *folder = strdup(file), *end;
+	bool in = same_path(file, path);
+
+	while (!in && folder && (end = strrchr(folder, '/')) != NULL && end > folder) {
+		*end = '\0';
+		in = same_path(folder, path);
+	}
+	free(folder);
+	return in;
+}
+
+/* The newest attempt that stands in the file or folder, or CURVE_NONE. */
 static uint32_t attempt_in(const struct opened *v, const char *path)
 {
 	for (uint32_t i = (uint32_t)v->curve.stitch.attempts.count; i-- > 0;) {
 		uint32_t file = v->curve.stitch.attempts.items[i].file;
-		if (same_path(v->log.files.items[file].path, path))
+		if (lies_in(v->log.files.items[file].path, path))
 			return i;
 	}
 	return CURVE_NONE;

@@ -74,11 +74,11 @@ static void take_evidence(struct report *r, struct audit_case *c, struct verdict
 			c->original->tensors.count,
 			c->original->strong.count > 0 && s->strong.count > 0 ? " by SHA-256" : "");
 	} else if (c->previous)
-		v->consistent = report_text(r, "%s continues %s%s%s (%zu random streams%s)",
+		v->consistent = report_text(r, "%s continues %s%s%s (%zu random stream%s%s)",
 			checkpoint_name(s), checkpoint_name(c->previous),
 			r->previous_from ? ", kept as " : "",
 			r->previous_from ? r->previous_from : "", s->streams.count,
-			count_ranks(r, s));
+			s->streams.count == 1 ? "" : "s", count_ranks(r, s));
 	else
 		v->consistent = report_text(r,
 			"%s is whole and agrees with itself (%llu file%s, %zu random stream%s%s)",

@@ -135,8 +135,8 @@ static void tell_dead(struct findings *sink, const struct case_curve *c, uint32_
 		last = v->x;
 	}
 	struct finding *f = finding_add(sink, FINDING_L110,
-		"%s of attempt %u (%s) were rolled back", counted_text(sink, a->dead, "point"),
-		a->number, curve_steps(sink, c, first, last));
+		"%s of attempt %u (%s) %s rolled back", counted_text(sink, a->dead, "point"),
+		a->number, curve_steps(sink, c, first, last), a->dead == 1 ? "was" : "were");
 	curve_place(f, c, first, last);
 	f->observed = quantity_count((int64_t)a->dead);
 	f->unit = "points";

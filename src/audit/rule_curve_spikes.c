@@ -250,8 +250,9 @@ static void run_spikes(struct audit_case *a, struct findings *sink, struct cover
 			"seen",
 			rounded_text(sink, c->spikes.coarse, 3));
 	else if (c->spikes.judged == 0)
-		reason = findings_text(sink, "%s are too few for a baseline",
-			counted_text(sink, c->spikes.points, "point"));
+		reason = findings_text(sink, "%s %s too few for a baseline",
+			counted_text(sink, c->spikes.points, "point"),
+			c->spikes.points == 1 ? "is" : "are");
 	cover_ran(cover, "curve-spikes", "spikes of the loss", "points", c->spikes.judged,
 		c->spikes.points, reason);
 }

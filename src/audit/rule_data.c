@@ -2,6 +2,7 @@
 /* Family D at seams: what the first samples after each resume are. */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "audit/case.h"
 #include "audit/data.h"
@@ -158,6 +159,15 @@ static const char *hole_cause(struct findings *sink, const struct case_line *c,
 
 /* Outcomes ------------------------------------------------------------------------------------- */
 
+/* Of a run that goes back over an epoch's begin, not every sample is of the epoch that goes on. */
+static const char *samples_again(struct findings *sink, uint64_t run, uint64_t in_epoch)
+{
+	if (in_epoch >= run)
+		return counted_text(sink, in_epoch, "sample");
+	return findings_text(sink, "%s, %s of them twice in the epoch",
+		counted_text(sink, run, "sample"), count_text(sink, (int64_t)in_epoch));
+}
+
 static void tell_replay(struct findings *sink, const struct case_line *c, const struct seam *s,
 	const struct seam_judgement *j)
 {
@@ -168,12 +178,13 @@ static void tell_replay(struct findings *sink, const struct case_line *c, const 
 	const char *again = data_steps_of_line(sink, g, s->at, run);
 	const char *source = data_steps_of_line(sink, g, j->source, of);
 	struct finding *f = seam_finding(sink, c, s, window ? FINDING_D102 : FINDING_D101, run,
-		findings_text(sink, "%s%s repeat %s in order: %s",
+		findings_text(sink, "%s%s %s %s in order: %s",
 			window ? ""
 			: j->outcome == SEAM_FROM_EPOCH
 				? "the epoch's data starts again from the top: "
 				: "the data starts again from the top: ",
-			again, source, counted_text(sink, j->repeated, "sample")));
+			again, strncmp(again, "steps", 5) == 0 ? "repeat" : "repeats", source,
+			samples_again(sink, run, j->repeated)));
 
 	f->expected = quantity_count((int64_t)j->expected_at);
 	f->observed = quantity_count((int64_t)j->observed_at);

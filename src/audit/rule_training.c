@@ -1011,6 +1011,30 @@ static bool config_is_true(const struct state *s, const char *name)
 	return false;
 }
 
+/*
+ * Where the scale is what it was and has had no time to grow, no update has overflowed: one that
+ * did would have halved it. The count of good updates has then grown by every update since.
+ */
+static void check_scale_tracker(struct audit_case *c, struct findings *sink, int64_t earlier)
+{
+	struct state *s = c->current;
+	int64_t tracker, interval;
+	double updates, then;
+
+	if (!state_int(s, FACT_SCALE_TRACKER, &tracker) ||
+		!state_int(s, FACT_SCALE_INTERVAL, &interval) || !optimizer_step(s, &updates) ||
+		!optimizer_step(c->previous, &then) || updates < then || tracker >= earlier ||
+		(double)earlier + updates - then >= (double)interval)
+		return;
+	struct finding *f = finding_add(sink, FINDING_T107,
+		"the loss scaler was made anew: its count of good updates fell from %s to %s, and the scale did not",
+		count_text(sink, earlier), count_text(sink, tracker));
+	place_fact(sink, f, s, state_fact(s, FACT_SCALE_TRACKER));
+	f->observed = quantity_count(tracker);
+	f->expected = quantity_count(earlier + (int64_t)(updates - then));
+	f->unit = "updates";
+}
+
 static void run_scaler(struct audit_case *c, struct findings *sink, struct coverage *cover)
 {
 	static const char *const name = "scaler", *const subject = "loss scaler";
@@ -1035,6 +1059,8 @@ static void run_scaler(struct audit_case *c, struct findings *sink, struct cover
 	int64_t steps = 0, interval, before_tracker = 0;
 	if (c->previous)
 		state_int(c->previous, FACT_SCALE_TRACKER, &before_tracker);
+	if (had && scale == before)
+		check_scale_tracker(c, sink, before_tracker);
 	/* The scale doubles once in growth_interval steps without overflow, and that many steps
 	 * have not passed. */
 	if (had && scale > before && case_steps_between(c, &steps) && steps > 0 &&

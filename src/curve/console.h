@@ -181,6 +181,9 @@ struct slice console_last_word(struct slice text);
 /* Where the counts of a bar of tqdm are: "| 210/500 [". */
 bool console_bar(struct slice text, double *n, double *total);
 
+/* Whether nothing but a percentage is before it, as in a trainer's: no "Writing model shards:". */
+bool console_bar_is_plain(struct slice text);
+
 /* x of a line of no known trainer: a step, or an epoch with the part of it that is done. */
 bool console_guess_x(struct slice text, double *x, enum curve_unit *unit);
 

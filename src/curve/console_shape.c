@@ -161,6 +161,16 @@ bool console_bar(struct slice text, double *n, double *total)
 	return false;
 }
 
+bool console_bar_is_plain(struct slice text)
+{
+	size_t end = slice_find(text, SLICE("%|"));
+
+	for (size_t i = 0; end != SIZE_MAX && i < end; i++)
+		if (text.p[i] != ' ' && (text.p[i] < '0' || text.p[i] > '9'))
+			return false;
+	return end != SIZE_MAX;
+}
+
 /*
  * A progress bar of tqdm: "Epoch 3:  42%|███   | 210/500 [00:10<00:14, 20.5it/s, loss=0.3]". x is
  * the epoch with the part of it that is done.

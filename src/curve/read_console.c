@@ -424,11 +424,13 @@ static bool fill_steps(struct epoch_row *rows, size_t n)
 			steps = rows[i].step / rows[i].epoch;
 	for (size_t i = 0; i < n; i++) {
 		double step = rows[i].epoch * steps, doubt = rows[i].resolution * steps;
-		if (isnan(step) || (isnan(rows[i].step) && doubt > 0.9))
+		if (!(steps > 0) || (isnan(rows[i].step) && doubt > 0.9))
 			return false;
 		if (isnan(rows[i].step))
 			rows[i].step = round(step);
 		else if (fabs(rows[i].step - step) > 0.5 + doubt)
+			return false;
+		if (i > 0 && rows[i].epoch > rows[i - 1].epoch && rows[i].step <= rows[i - 1].step)
 			return false;
 	}
 	return true;
@@ -928,7 +930,7 @@ static int take_part(
 		struct epoch_row *row = &c->epoch_rows.items[c->epoch_rows.count - 1];
 		double step, total;
 		c->bar_follows = false;
-		if (console_bar(l.text, &step, &total))
+		if (console_bar_is_plain(l.text) && console_bar(l.text, &step, &total))
 			row->step = step;
 	}
 	console_label(&l);

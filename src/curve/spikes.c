@@ -648,13 +648,17 @@ static bool near_epoch(const struct placing *p, struct spike *k, double room)
 
 static void place_spike(const struct placing *p, struct spike *k)
 {
-	double room = fmax(NEAR_STEPS, 5 * p->interval);
+	double step = fmax(1, p->interval), room = fmax(NEAR_STEPS, 5 * p->interval);
+	/* What a resume does, lasts, or begins with it: one point of its own a while later is an
+	 * odd batch. */
+	bool alone = k->class == SPIKE_FAST && k->end_x - k->x <= step;
+	double behind = alone ? 5 * step : room;
 	const struct stitch_attempt *a = &p->s->attempts.items[k->attempt];
 
 	for (size_t i = 0; i < p->s->seams.count; i++)
-		if (k->x > p->s->seams.items[i].x && k->x - p->s->seams.items[i].x <= room)
+		if (k->x > p->s->seams.items[i].x && k->x - p->s->seams.items[i].x <= behind)
 			place_at(k, SPIKE_AT_RESUME, p->s->seams.items[i].x);
-	if (a->parent != CURVE_NONE && k->x > a->from && k->x - a->from <= room)
+	if (a->parent != CURVE_NONE && k->x > a->from && k->x - a->from <= behind)
 		place_at(k, SPIKE_AT_RESUME, a->from);
 	if (k->place != SPIKE_ANYWHERE)
 		return;

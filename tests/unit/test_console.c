@@ -422,6 +422,12 @@ static const char *const stepless[] = {
 	/* Two decimals leave open which of many steps it was. */
 	ROW("2.5", "0.25") ROW("2.25", "0.5") "\r 25%|" BAR
 					      " | 4000/24000 [00:01<00:04,  3.77it/s]",
+	/* The bar of a save, and no other: Trainer with disable_tqdm. */
+	ROW("2.5", "0.25") ROW("2.25", "0.5") "\rWriting model shards: 100%|" BAR
+					      "| 1/1 [00:00<00:00, 879.86it/s]\n" ROW("2.0", "0.75"),
+	ROW("2.5", "0.25") ROW("2.25", "0.5") "\r  0%|" BAR "| 0/1 [00:00<?, ?it/s]\n",
+	/* Two epochs at one step. */
+	ROW("2.5", "0.25") ROW("2.25", "0.26") "\r 25%|" BAR "| 1/24 [00:01<00:04,  3.77it/s]",
 	/* A row before the first bar of its launch. */
 	ROW("2.5", "0.25") STEP_BAR("2") "***** Running training *****\n" ROW("2.5", "0.25"),
 };
