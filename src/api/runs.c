@@ -605,6 +605,22 @@ static void cover_log(struct report *r, const struct ledger *l)
 	r->incomplete = r->incomplete || l->lines_lost > 0;
 }
 
+/* A log without a sample proves nothing, however sound the rest of it is. */
+static const char *empty_words(struct report *r, const struct run *run, const struct ledger *l,
+	const struct case_line *lines, size_t count)
+{
+	uint64_t samples = 0;
+
+	for (size_t i = 0; i < count; i++)
+		samples += lines[i].lineage.rows;
+	if (samples > 0)
+		return NULL;
+	return report_text(r, "%s: no samples that training consumed are in the log%s", run->name,
+		l->lines_lost == 0
+			? ""
+			: report_text(r, ": %s left out", count_words(r, l->lines_lost, "line")));
+}
+
 /* Checkpoints beside the log ------------------------------------------------------------------- */
 
 struct beside {
@@ -742,6 +758,7 @@ struct sum {
 	uint64_t ledgers, curves, resumes, matched,
 		matched_steps; /* of runs with either, and by curves */
 	const char *fresh_words;
+	const char *empty; /* why there is nothing to judge in a log */
 };
 
 static struct tables add_tables(struct report *r)
@@ -1034,6 +1051,8 @@ static int judge_ledger(struct report *r, const struct tables *t, const struct r
 			add_up(sum, &lines[i], r);
 		}
 		add_losses(r, t->log, run, l);
+		if (!sum->empty)
+			sum->empty = empty_words(r, run, l, lines, count);
 	}
 	for (size_t i = 0; i < opened; i++)
 		case_line_close(&lines[i]);
@@ -1164,6 +1183,7 @@ static void conclude_audit(struct report *r, const struct sum *s, const struct a
 		(r->findings.of_code[FINDING_L114] || r->findings.of_code[FINDING_L116]))
 		r->failing = v.failing = SEVERITY_WARNING;
 	take_evidence(r, s, &v);
+	v.unreadable = s->empty;
 	conclude(r, &v, &(struct policy_subject){.log = true}, &o->common);
 	r->forecast = false;
 }

@@ -241,7 +241,9 @@ static void tell_remainders(struct findings *sink, const struct case_line *c)
 		const struct line_epoch *p = &t->epochs.items[i];
 		uint64_t tail = p->tail_own + p->tail_across, rows = p->at + p->rows - p->tail;
 		size_t part = lineage_part_at(&c->lineage, p->tail);
-		if (tail > 0 && tail < rows && !t->replacement &&
+		/* Where the epoch has other repeats too, those at its end are as likely of their
+		 * kind. */
+		if (tail > 0 && tail < rows && p->again == tail && !t->replacement &&
 			!data_ranks_overlap(c, part, NULL)) {
 			padded++;
 			most_padded = tail > most_padded ? tail : most_padded;
@@ -305,7 +307,7 @@ static void run_data_epochs(struct audit_case *c, struct findings *sink, struct 
 			known < t->epochs.count
 				? gaps > 0      ? "steps or ranks of the others are not in the log"
 				  : t->size > 0 ? "the last one is not over"
-					      : "how large the data set is, is not known"
+						: "how large the data set is, is not known"
 				: NULL);
 	}
 }

@@ -35,8 +35,28 @@ static struct answer_key key_of(
 	return k;
 }
 
+/* The attempts from the first to the last one that is a reference: most logs have none. */
+struct references {
+	uint32_t first, end;
+};
+
+static struct references find_references(const struct ledger *l)
+{
+	struct references r = {0};
+
+	for (uint32_t i = 0; i < l->attempts.count; i++) {
+		if (l->attempts.items[i].kind != ATTEMPT_REFERENCE)
+			continue;
+		if (r.end == 0)
+			r.first = i;
+		r.end = i + 1;
+	}
+	return r;
+}
+
 /* What shows how a resume from the seam's step should go on: the longest of the best kind. */
-static struct answer_key find_key(const struct lineage *g, const struct seam *s)
+static struct answer_key find_key(
+	const struct lineage *g, const struct seam *s, const struct references *references)
 {
 	const struct ledger *l = g->ledger;
 	int64_t step = g->attempts.items[s->to].from_step;
@@ -51,7 +71,7 @@ static struct answer_key find_key(const struct lineage *g, const struct seam *s)
 		if (n->member && n->parent == parent && n->from_step == step)
 			best = key_of(l, KEY_SISTER, i, l->attempts.items[i].first);
 	}
-	for (uint32_t i = 0; i < l->attempts.count && best.origin == KEY_NONE; i++)
+	for (uint32_t i = references->first; i < references->end && best.origin == KEY_NONE; i++)
 		if (l->attempts.items[i].kind == ATTEMPT_REFERENCE)
 			best = key_of(l, KEY_REFERENCE, i,
 				ledger_step_after(l, &l->attempts.items[i], step));
@@ -747,6 +767,7 @@ static void find_seams(struct alignments *a)
 {
 	const struct lineage *g = a->lineage;
 	const struct tally *t = a->tally;
+	struct references references = find_references(g->ledger);
 
 	for (size_t i = 1; i < g->line.count; i++) {
 		const struct line_part *p = &g->line.items[i];
@@ -769,7 +790,7 @@ static void find_seams(struct alignments *a)
 					    epoch->tail > m->at
 				    ? epoch->tail - m->at
 				    : UINT64_MAX;
-		m->key = find_key(g, m);
+		m->key = find_key(g, m, &references);
 		if (m->key.origin != KEY_NONE)
 			m->match = align_match(&g->ledger->steps.items[p->first], p->steps,
 				&g->ledger->steps.items[m->key.first], m->key.steps);

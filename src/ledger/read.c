@@ -411,6 +411,33 @@ static int with_file(struct opening *o, struct log_file *f, file_fn visit, struc
 	return pass_by(o, f, &why, e);
 }
 
+/* What a file that is no log is instead, where its first bytes tell and a log may be inside. */
+static const char *packed_as(struct slice head)
+{
+	static const struct {
+		struct slice begin;
+		const char *what;
+	} kinds[] = {
+		{{"\x1f\x8b", 2}, "compressed with gzip"},
+		{{"\x28\xb5\x2f\xfd", 4}, "compressed with zstd"},
+		{{"\xfd"
+		  "7zXZ",
+			 5},
+			"compressed with xz"},
+		{{"BZh", 3}, "compressed with bzip2"},
+		{{"PAR1", 4}, "a Parquet file"},
+		{{"ARROW1", 6}, "an Arrow file"},
+		{{"SQLite format 3", 15}, "an SQLite database"},
+		{{"\xff\xfe", 2}, "text in UTF-16"},
+		{{"\xfe\xff", 2}, "text in UTF-16"},
+	};
+
+	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+		if (slice_starts(head, kinds[i].begin))
+			return kinds[i].what;
+	return NULL;
+}
+
 static int look_at(struct opening *o, struct log_file *f, struct reading *r, struct error *e)
 {
 	f->reader = recognise(r->head, r->head_n, f->named);
@@ -422,6 +449,10 @@ static int look_at(struct opening *o, struct log_file *f, struct reading *r, str
 								    : RP_OK;
 	if (!f->named)
 		return RP_OK;
+	const char *packed = packed_as((struct slice){r->head, r->head_n});
+	if (packed)
+		return fail(e, RP_E_UNSUPPORTED, ERROR_NO_OFFSET,
+			"is %s; a sample log is read as plain text in UTF-8", packed);
 	return fail(e, RP_E_UNSUPPORTED, ERROR_NO_OFFSET,
 		"%s no sample log: neither JSON lines, nor CSV with a header row, nor a sealed log",
 		r->head_n == 0 ? "is empty:" : "is");

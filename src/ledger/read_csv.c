@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <xxhash.h>
 
 #include "base/text.h"
@@ -17,6 +18,7 @@
 #define COLUMNS_MAX 256u
 #define GATHERED_MAX ((size_t)1 << 20) /* rows of a step that wait for each other */
 #define PREFIX_MAX 128u                /* bytes that rows of a step begin with */
+#define HEADER_MAX 4096u               /* bytes of a header row */
 #define QUOTED_MAX 65536u              /* bytes of a row with line ends in quotes */
 
 #define CSV_COLUMNS(COLUMN)                                                                        \
@@ -58,6 +60,13 @@ struct row {
 	bool other; /* of another split */
 };
 
+struct header {
+	enum csv_column columns[COLUMNS_MAX];
+	size_t count;
+	unsigned has;      /* bits by enum csv_column */
+	const char *twice; /* a column that is there more than once */
+};
+
 struct csv {
 	struct reading *r;
 	struct lines lines;
@@ -82,10 +91,16 @@ struct csv {
 
 /* Fields --------------------------------------------------------------------------------------- */
 
+static bool is_named(struct slice name, const char *word)
+{
+	return name.n == strlen(word) && strncasecmp(name.p, word, name.n) == 0;
+}
+
 static enum csv_column column_of(struct slice name)
 {
+	name = slice_trim(name);
 #define COLUMN(word)                                                                               \
-	if (slice_is(name, #word))                                                                 \
+	if (is_named(name, #word))                                                                 \
 		return CSV_##word;
 	CSV_COLUMNS(COLUMN)
 #undef COLUMN
@@ -107,9 +122,10 @@ enum field_end { FIELD_MORE, FIELD_LAST, FIELD_OPEN, FIELD_BAD };
 
 /*
  * The field at *p, and *p behind its comma. FIELD_OPEN: a quote that the line does not close.
- * Doubled quotes are halved in place, since nobody reads the line again.
+ * Doubled quotes are halved in place, since nobody reads the line again. Blanks around a field
+ * without quotes are no part of it.
  */
-static enum field_end next_field(char **p, char *end, struct slice *out)
+static enum field_end next_field(char **p, char *end, char comma, struct slice *out)
 {
 	char *at = *p;
 
@@ -129,14 +145,14 @@ static enum field_end next_field(char **p, char *end, struct slice *out)
 		}
 		out->n = (size_t)(to - out->p);
 		at++;
-		if (at < end && *at != ',')
+		if (at < end && *at != comma)
 			return FIELD_BAD;
 	} else {
-		char *comma = at;
-		while (comma < end && *comma != ',')
-			comma++;
-		*out = (struct slice){at, (size_t)(comma - at)};
-		at = comma;
+		char *stop = at;
+		while (stop < end && *stop != comma)
+			stop++;
+		*out = slice_trim((struct slice){at, (size_t)(stop - at)});
+		at = stop;
 	}
 	*p = at < end ? at + 1 : at;
 	return at < end ? FIELD_MORE : FIELD_LAST;
@@ -164,10 +180,14 @@ static bool wrong(struct csv *c, enum csv_column column, const char *what)
 static bool whole(
 	struct csv *c, enum csv_column column, struct slice field, uint64_t max, uint64_t *out)
 {
-	const char *end = scan_u64(field.p, out);
+	const char *end = scan_u64(field.p, out), *stop = field.p + field.n;
 
+	/* 2.0 is what some writers make of 2. */
+	if (end && end + 1 < stop && *end == '.')
+		for (end++; end < stop && *end == '0'; end++)
+			;
 	/* A field ends with a comma, a quote or the line end: no digit stands behind it. */
-	if (end != field.p + field.n)
+	if (end != stop)
 		return wrong(c, column, "no whole number from 0 on");
 	return *out <= max ? true : wrong(c, column, "the number is too large");
 }
@@ -326,7 +346,7 @@ static bool take_row(struct csv *c, struct slice line, struct row *row, struct e
 			keep_prefix(c, row, (size_t)(p - begin));
 		if (i < c->count && c->columns[i] == CSV_id && take_plain_id(&p, end, row, &state))
 			continue;
-		state = next_field(&p, end, &field);
+		state = next_field(&p, end, ',', &field);
 		if (state == FIELD_OPEN)
 			return wrong(c, CSV_UNKNOWN, "a quote that is not closed");
 		if (state == FIELD_BAD)
@@ -477,45 +497,84 @@ static struct slice without_mark(struct slice line)
 }
 
 /* The columns of a header row; their number, or 0 where it is none. */
-static size_t read_columns(char *p, size_t n, enum csv_column *columns, unsigned *has)
+static size_t read_columns(struct slice line, char comma, struct header *h)
 {
 	enum field_end state = FIELD_MORE;
-	char *end = p + n;
+	char copy[HEADER_MAX], *p = copy, *end = copy + line.n;
 	struct slice field;
-	size_t count = 0;
 
-	*has = 0;
-	for (; state == FIELD_MORE; count++) {
-		state = next_field(&p, end, &field);
-		if (state == FIELD_OPEN || state == FIELD_BAD || count == COLUMNS_MAX)
+	*h = (struct header){0};
+	if (line.n > sizeof copy)
+		return 0;
+	/* Quotes are halved in place. */
+	memcpy(copy, line.p, line.n);
+	while (state == FIELD_MORE) {
+		state = next_field(&p, end, comma, &field);
+		if (state == FIELD_OPEN || state == FIELD_BAD || h->count == COLUMNS_MAX)
 			return 0;
-		columns[count] = column_of(field);
-		if (columns[count] == CSV_UNKNOWN)
+		enum csv_column column = column_of(field);
+		h->columns[h->count++] = column;
+		if (column == CSV_UNKNOWN)
 			continue;
-		if (*has & 1u << columns[count])
-			return 0;
-		*has |= 1u << columns[count];
+		if (h->has & 1u << column)
+			h->twice = column_name(column);
+		h->has |= 1u << column;
 	}
-	bool id = *has & 1u << CSV_id, key = *has & 1u << CSV_key;
-	return (*has & 1u << CSV_step) && id != key ? count : 0;
+	return h->has & 1u << CSV_step && h->has & (1u << CSV_id | 1u << CSV_key) ? h->count : 0;
+}
+
+/* The comma of a file whose first line is a header row, or 0. */
+static char find_comma(struct slice line, struct header *h)
+{
+	static const char commas[] = ",;\t";
+
+	for (const char *p = commas; *p; p++)
+		if (read_columns(line, *p, h) > 0)
+			return *p;
+	return 0;
+}
+
+static struct slice first_line(const char *head, size_t n)
+{
+	struct slice line = without_mark((struct slice){head, n});
+	const char *end = line.n ? memchr(line.p, '\n', line.n) : NULL;
+
+	if (end)
+		line.n = (size_t)(end - line.p);
+	return without_return(line);
 }
 
 static bool probe(const char *head, size_t n, bool named)
 {
-	struct slice line = without_mark((struct slice){head, n});
-	const char *end = n ? memchr(line.p, '\n', line.n) : NULL;
-	enum csv_column columns[COLUMNS_MAX];
-	char copy[4096];
-	unsigned has;
+	struct header h;
 
 	(void)named;
-	if (end)
-		line.n = (size_t)(end - line.p);
-	line = without_return(line);
-	if (line.n == 0 || line.n > sizeof copy)
-		return false;
-	memcpy(copy, line.p, line.n);
-	return read_columns(copy, line.n, columns, &has) > 0;
+	return find_comma(first_line(head, n), &h) != 0;
+}
+
+/* What is wrong with a header row that is plainly meant as one. */
+static int check_header(struct slice line, struct header *h, struct error *e)
+{
+	char comma = find_comma(line, h);
+
+	if (comma != ',')
+		return fail(e, RP_E_UNSUPPORTED, ERROR_NO_OFFSET,
+			"its columns are separated by %s; commas are wanted",
+			comma == ';' ? "semicolons" : "tabs");
+	if (h->twice)
+		return fail(e, RP_E_UNSUPPORTED, ERROR_NO_OFFSET,
+			"its header row has the column %s twice", h->twice);
+	if (h->has & 1u << CSV_id && h->has & 1u << CSV_key)
+		return fail(e, RP_E_UNSUPPORTED, ERROR_NO_OFFSET,
+			"its header row has both id and key: leave one of them out");
+	return RP_OK;
+}
+
+static int read_header(struct reading *r, struct error *e)
+{
+	struct header h;
+
+	return check_header(first_line(r->head, r->head_n), &h, e);
 }
 
 static int take_line(struct csv *c, struct error *e)
@@ -551,12 +610,15 @@ static int take_line(struct csv *c, struct error *e)
 	return gather(c, &row, e);
 }
 
-static int take_header(struct csv *c)
+static int take_header(struct csv *c, struct error *e)
 {
-	struct slice line = without_return(without_mark(c->lines.text));
+	struct header h;
 
-	c->count = read_columns(
-		c->lines.buffer + (line.p - c->lines.buffer), line.n, c->columns, &c->has);
+	if (check_header(first_line(c->lines.text.p, c->lines.text.n), &h, e) < 0)
+		return e->status;
+	c->count = h.count;
+	c->has = h.has;
+	memcpy(c->columns, h.columns, sizeof c->columns);
 	while (c->prefix_columns < c->count && c->columns[c->prefix_columns] <= CSV_epoch)
 		c->prefix_columns++;
 	for (size_t i = 0; i < c->count; i++)
@@ -574,7 +636,7 @@ static int take_next(struct csv *c, enum line_state state, struct error *e)
 	c->r->line = c->lines.number;
 	c->r->offset = c->lines.offset;
 	if (c->lines.number == 1)
-		return take_header(c);
+		return take_header(c, e);
 	if (state == LINE_WHOLE)
 		return take_line(c, e);
 	c->r->ledger->lines++;
@@ -620,4 +682,5 @@ static int read_csv(struct reading *r, struct error *e)
 	return status;
 }
 
-const struct reader reader_csv = {.name = "csv", .probe = probe, .read = read_csv};
+const struct reader reader_csv = {
+	.name = "csv", .probe = probe, .read_header = read_header, .read = read_csv};

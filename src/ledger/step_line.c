@@ -471,11 +471,16 @@ static enum step_key key_of(struct slice key)
 
 static const char *take_i64(struct scan *c, const char *p, int64_t max, int64_t *out)
 {
+	const char *begin = p;
 	int64_t v = -1;
+	double d;
 
 	p = integer(c, p, max, &v);
-	if (p && v >= 0)
-		*out = v;
+	if (!p || v < 0)
+		return p;
+	if (memchr(begin, '.', (size_t)(p - begin)) && scan_double(begin, &d) && d != (double)v)
+		return bad(c, begin, "no whole number");
+	*out = v;
 	return p;
 }
 
@@ -513,7 +518,7 @@ static const char *take_value(struct scan *c, enum step_key key, const char *p)
 		line->worker = v < 0 ? UINT16_MAX : (uint16_t)v;
 		return p;
 	case STEP_KEY_epoch:
-		p = take_i64(c, p, INT32_MAX, &v);
+		p = integer(c, p, INT32_MAX, &v);
 		line->epoch = (int32_t)v;
 		return p;
 	case STEP_KEY_position:

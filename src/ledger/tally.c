@@ -843,7 +843,8 @@ static int one_epoch(struct tally *t, struct error *e)
 {
 	t->epochs.count = 0;
 	t->how = EPOCHS_NONE;
-	int status = t->lineage->rows > 0 ? add_epoch(t, 0, -1, e) : RP_OK;
+	/* Steps that consumed nothing are in an epoch too. */
+	int status = t->lineage->line.count > 0 ? add_epoch(t, 0, -1, e) : RP_OK;
 	settle_epochs(t);
 	return status;
 }
@@ -1032,6 +1033,9 @@ int tally_count(struct tally *t, const struct lineage *g, uint64_t memory, unsig
 	if (g->line.count > 0 && !array_reserve(&t->parts, g->line.count, SIZE_MAX))
 		return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for the line's parts");
 	t->parts.count = g->line.count;
+	/* Where no sample is, nothing is counted in them. */
+	for (size_t i = 0; i < g->line.count; i++)
+		memset(&t->parts.items[i], 0, sizeof t->parts.items[i]);
 	t->keys_per_anchor = g->rows <= ANCHORS ? 1 : g->rows / ANCHORS + 1;
 	t->size = size_said(g->ledger);
 	t->size_said = t->size > 0;

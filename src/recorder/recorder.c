@@ -551,9 +551,12 @@ static int sync_file(struct rp_recorder *r)
 {
 	if (r->fd < 0)
 		return r->sequence ? EIO : 0;
-	if (fdatasync(r->fd) == 0)
+	struct stat file;
+	bool is_removed = fstat(r->fd, &file) == 0 && file.st_nlink == 0;
+	if (!is_removed && fdatasync(r->fd) == 0)
 		return 0;
-	int error = errno;
+	/* What is in a file that was removed is lost with the process. */
+	int error = is_removed ? ENOENT : errno;
 	/* Not every file can be synced: a pipe or a special file system says EINVAL or EROFS. */
 	if (error == EINVAL || error == EROFS)
 		return 0;

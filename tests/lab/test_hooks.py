@@ -6,13 +6,16 @@ Every data set here returns the sample's index as its content, so that the loop 
 
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
 import unittest
+import warnings
 
 os.environ["CUDA_VISIBLE_DEVICES"] = ""
 
+import numpy
 import torch
 from torch.utils.data import DataLoader, Dataset, IterableDataset
 
@@ -177,6 +180,149 @@ class PlainLoaders(Case):
         )
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("nothing is recorded", done.stderr)
+
+
+def raises(sample):
+    raise KeyError("no such field")
+
+
+class Plain:
+    """A sample that prints as an address in memory."""
+
+    def __init__(self, number):
+        self.number = number
+
+
+class Objects(IterableDataset):
+    def __init__(self, make):
+        self.make = make
+
+    def __iter__(self):
+        return (self.make(i) for i in range(8))
+
+
+class Odd(Case):
+    """What people give to a recorder that it was not made for."""
+
+    def loop(self, loader, **how):
+        """The recorder's summary, after a loop in which no exception may reach the training."""
+        recorder = reprise.Recorder(self.folder, from_step=0)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            for step, _ in enumerate(recorder.watch(loader, **how), 1):
+                recorder.step(step)
+            return recorder.close()
+
+    def test_functions_that_raise_cost_the_record_and_not_the_run(self):
+        for workers in (0, 2):
+            for how in ({"key": raises}, {"key": lambda sample: None}, {"source": raises}, {"tokens": raises}):
+                with self.subTest(workers=workers, how=list(how)):
+                    summary = self.loop(DataLoader(Indexed(16), batch_size=4, num_workers=workers), **how)
+                    self.assertEqual((summary["steps"], summary["failed_calls"]), (0, 4))
+
+    def test_content_is_the_same_in_each_process(self):
+        def sparse(i):
+            return torch.sparse_coo_tensor([[i]], [1.0], (8,))
+
+        def objects(i):
+            return numpy.array([str(i), None], dtype=object)
+
+        def strings(i):
+            return {str(i), "a", "b", "c"}
+
+        for make in (Plain, sparse, objects, strings):
+            with self.subTest(make=make.__name__):
+                keys = [reprise.torch._content(make(i)) for i in (1, 1, 2)]
+                self.assertEqual(keys[0], keys[1])
+                self.assertNotEqual(keys[0], keys[2])
+        for make in (lambda i: torch.empty(2, device="meta"), lambda i: object()):
+            summary = self.loop(DataLoader(Objects(make), batch_size=4, collate_fn=list))
+            self.assertEqual((summary["steps"], summary["failed_calls"]), (0, 2))
+
+    def test_integers_of_any_size_and_numbers_that_are_none(self):
+        big = 1 << 63
+        recorder = reprise.Recorder(self.folder)
+        self.assertTrue(recorder.step(1, [big + 1, 1]))
+        self.assertTrue(recorder.step(2, numpy.array([big + 1], dtype=numpy.uint64)))
+        self.assertTrue(recorder.step(3, [1 << 70, (1 << 70) + 1]))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            self.assertFalse(recorder.step(4, [1.5]))
+        recorder.close()
+        first, second, third = self.recorded()
+        self.assertEqual((first, second), ([1 - big, 1], [1 - big]))
+        self.assertEqual(len(set(third)), 2)
+        self.loop(DataLoader(Indexed(4), batch_size=4), key=lambda sample: sample["x"][0] / 8)
+        self.assertEqual(len(set(self.recorded()[0])), 4)
+
+    def test_a_sampler_of_index_lists(self):
+        class Lists(Indexed):
+            def __getitem__(self, i):
+                return torch.tensor(i)
+
+        sampler = torch.utils.data.BatchSampler(range(16), 4, False)
+        summary = self.loop(DataLoader(Lists(), sampler=sampler, batch_size=None))
+        self.assertEqual(summary["samples"], 16)
+        self.assertEqual(self.recorded()[1], [4, 5, 6, 7])
+
+    def test_two_iterators_at_once_and_persistent_workers(self):
+        loader = DataLoader(Indexed(8), batch_size=4)
+        recorder = reprise.Recorder(self.folder)
+        recorder.watch(loader)
+        for step, _ in enumerate(zip(loader, loader), 1):
+            recorder.step(step)
+        recorder.close()
+        self.assertEqual(self.recorded()[0], [0, 1, 2, 3] * 2)
+
+        loader = DataLoader(Indexed(8), batch_size=4, num_workers=1, persistent_workers=True)
+        recorder = reprise.Recorder(self.folder)
+        next(iter(recorder.watch(loader)))
+        for step, _ in enumerate(loader, 1):
+            recorder.step(step)
+        recorder.close()
+        self.assertEqual(self.recorded(), [[0, 1, 2, 3], [4, 5, 6, 7]])
+
+    def test_a_loader_goes_to_the_recorder_that_watches_it_last(self):
+        loader = DataLoader(Indexed(16), batch_size=4)
+        self.assertEqual(self.loop(loader)["samples"], 16)
+        self.assertEqual(self.loop(loader)["samples"], 16)
+
+    def test_a_closed_recorder_keeps_nothing(self):
+        recorder = reprise.Recorder(self.folder)
+        loader = recorder.watch(DataLoader(Indexed(16), batch_size=4))
+        recorder.close()
+        self.assertEqual(len(list(loader)), 4)
+        self.assertEqual(recorder._pending, [])
+
+    def test_warnings_that_are_errors_do_not_reach_training(self):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            recorder = reprise.Recorder("/proc/no/such/folder")
+            self.assertFalse(recorder.step(1, [1]))
+            self.assertFalse(recorder.step(2))
+            self.assertEqual(recorder.close()["failed_calls"], 3)
+
+    def test_a_forked_child_is_counted(self):
+        recorder = reprise.Recorder(self.folder)
+        recorder.step(1, [1])
+        child = os.fork()
+        if child == 0:
+            recorder.step(2, [2])
+            os._exit(0)
+        os.waitpid(child, 0)
+        self.assertEqual(recorder.close()["forked_calls"], 1)
+
+    def test_a_folder_removed_under_the_recorder_is_told(self):
+        recorder = reprise.Recorder(self.folder)
+        recorder.step(1, [1])
+        shutil.rmtree(self.folder)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            self.assertFalse(recorder.checkpoint(1))
+        self.assertTrue(recorder.step(2, [2]))
+        self.assertTrue(recorder.checkpoint(2))
+        recorder.close()
+        self.assertEqual(self.recorded(), [[2]])
 
 
 class AccelerateLoaders(Case):
@@ -366,6 +512,26 @@ for step, batch in enumerate(loader, 11):
                 (file,) = journal.files(out)
                 self.assertEqual([step for step, _, _ in journal.steps(file)], [11, 12, 13, 14, 15])
                 self.assertEqual(journal.objects(file, journal.OPEN)[0]["kind"], "rehearsal")
+
+    def test_a_rehearsal_that_fails_trains_nothing(self):
+        begin = f"import sys; sys.path.insert(0, {os.path.dirname(__file__)!r}); import reprise, test_hooks as t\n"
+        loop = "r = reprise.Recorder('run')\ntry: list(r.watch(t.DataLoader({}, 4)))\nfinally: print('trained')"
+        ids = "reprise.Recorder('run').step(1, [1]); print('trained')"
+        broken = "t.torch.utils.data.Subset(range(4), range(8))"  # the second batch raises IndexError
+        for script, extra in (
+            (loop.format("t.Indexed()"), {"REPRISE_REHEARSE_OUT": "/proc/no/such/folder"}),
+            (loop.format(broken), {}),
+            (ids, {}),
+        ):
+            with self.subTest(script=script):
+                done = subprocess.run(
+                    [sys.executable, "-c", begin + script],
+                    env=dict(os.environ, REPRISE_REHEARSE="5", **extra),
+                    cwd=self.scratch.name,
+                    capture_output=True,
+                    text=True,
+                )
+                self.assertEqual((done.returncode, done.stdout), (1, ""), done.stderr)
 
 
 if __name__ == "__main__":

@@ -43,7 +43,7 @@ class Callback(_Callback):
     def setup(self, trainer, pl_module, stage):
         if stage != "fit":
             return
-        if self.recorder is None:
+        if self.recorder is None or (self.recorder.closed and self.recorder is not self.folder):  # a fit() after one
             self.recorder = Recorder(
                 self.folder, rank=trainer.global_rank, world_size=trainer.world_size, **self.how
             )

@@ -66,8 +66,22 @@ def _column(values, code):
             raise TypeError(f"integers are needed, not {values.dtype}")
         owner = numpy.ascontiguousarray(values, dtype=None if values.dtype == numpy.uint64 else _NUMPY[code])
         return _Column(owner.ctypes.data, owner.size, owner)
-    owner = array.array(code, values)
+    try:
+        owner = array.array(code, values)
+    except OverflowError:
+        if code != "q":
+            raise
+        owner = array.array(code, map(identity, values))
     return _Column(owner.buffer_info()[0], len(owner), owner)
+
+
+def identity(key):
+    """An integer of any size as a signed one of 64 bits: unsigned ones wrap, as in C, larger ones are hashed."""
+    if -(1 << 63) <= key < 1 << 63:
+        return key
+    if 0 <= key < 1 << 64:
+        return key - (1 << 64)
+    return hash_many([str(key)])[0]
 
 
 def hash_many(items):
@@ -84,6 +98,13 @@ def hash_many(items):
     joined = b"".join(data)
     lib.load().rp_record_hash_many(joined, offsets.buffer_info()[0], len(data), keys.buffer_info()[0])
     return keys
+
+
+class _Unknown:
+    """In place of a batch's keys: why there are none."""
+
+    def __init__(self, why):
+        self.why = why
 
 
 class Recorder:
@@ -142,6 +163,8 @@ class Recorder:
         self._closed = False
         self._warned = False
         self._failed_calls = 0
+        self._rehearsing = False
+        self.why = ""  # the first thing that went wrong
         self._keys = keys
         self._pending = []
         self._watches = []
@@ -189,6 +212,8 @@ class Recorder:
         try:
             lib.load()
         except OSError as error:
+            if self.rehearse:
+                raise  # a rehearsal that trains instead would be a surprise
             self._closed = True
             warnings.warn(f"nothing is recorded: {error}", RuntimeWarning, stacklevel=2)
             return
@@ -205,6 +230,11 @@ class Recorder:
             (name, int(row.get("size", 0)), float(row.get("weight", 0)), float(row.get("epochs", 0)))
             for name, row in sources.items()
         ]
+
+    @property
+    def closed(self):
+        """Whether nothing is recorded any more."""
+        return self._closed
 
     def describe(self, **what):
         """Say more of the attempt before its first step: any of the constructor's arguments that are plain
@@ -230,8 +260,8 @@ class Recorder:
         """The handle, made with the first call that needs one: by then it is known what the keys are."""
         if self._handle is None and not self._closed:
             library = lib.load()
-            options = lib.Options()
-            library.rp_record_options_init(ctypes.byref(options))
+            # Not by rp_record_options_init: that of a newer library may fill more than there is here.
+            options = lib.Options(size=ctypes.sizeof(lib.Options))
             for name, value in self._options.items():
                 setattr(options, name, value)
             options.keys = _KEYS[self._keys or "ids"]
@@ -247,7 +277,11 @@ class Recorder:
         self._failed_calls += 1
         if not self._warned:
             self._warned = True
-            warnings.warn(f"reprise could not record: {why}", RuntimeWarning, stacklevel=4)
+            self.why = why
+            try:
+                warnings.warn(f"reprise could not record: {why}", RuntimeWarning, stacklevel=4)
+            except RuntimeWarning:
+                pass  # python -W error: training goes on all the same
 
     def _status(self, status):
         """Whether a call was acknowledged; the first that was not is a warning."""
@@ -259,7 +293,11 @@ class Recorder:
 
     def _guard(self, body, *arguments):
         """Run a call so that nothing it raises reaches training."""
-        if self._closed or os.getpid() != self._pid:
+        if self._closed:
+            return False
+        if os.getpid() != self._pid:
+            if self._handle is not None:
+                lib.load().rp_record_sync(self._handle)  # does nothing in a forked child but count
             return False
         try:
             with self._lock:
@@ -270,6 +308,8 @@ class Recorder:
 
     def _ids(self, ids):
         """Ids as a column; strings are hashed."""
+        if hasattr(ids, "dtype") and getattr(ids.dtype, "kind", "") in ("U", "S", "O"):
+            ids = ids.tolist()
         first = ids[0] if not hasattr(ids, "dtype") and len(ids) else None
         if isinstance(first, (str, bytes)):
             if self._keys is None:
@@ -290,7 +330,11 @@ class Recorder:
         self._commit(keys, kind, source, tokens, None)
 
     def _commit(self, keys, kind, source, tokens, way):
-        if self._keys is None:
+        if self._closed:
+            return
+        if keys is None:
+            keys = _Unknown(kind)
+        elif self._keys is None:
             self._keys = kind
         self._pending.append((keys, source, tokens, way))
 
@@ -302,6 +346,12 @@ class Recorder:
         """What watched loaders handed out since the last step was passed over, as by a loop that skips to its
         place after a resume: it is not consumed."""
         self._pending.clear()
+
+    def _refuse_to_train(self):
+        """Under REPRISE_REHEARSE the first watched batch ends the process: a step means that none is watched."""
+        print("reprise: REPRISE_REHEARSE needs a watched loader, and training began without one", file=sys.stderr)
+        sys.stderr.flush()
+        os._exit(1)
 
     def step(self, step, ids=None, **what):
         """The update that takes the counter from step - 1 to `step` consumed `ids`, or, without them, all
@@ -315,6 +365,9 @@ class Recorder:
 
     def _take_pending(self, what):
         pending, self._pending = self._pending, []
+        for keys, *_ in pending:
+            if isinstance(keys, _Unknown):
+                raise RuntimeError(f"a sample's key, source or tokens: {keys.why}")
         ids = array.array("q")
         sources, tokens = [], []
         for keys, source, count, _ in pending:
@@ -339,8 +392,10 @@ class Recorder:
         return ids
 
     def _step(self, step, ids, what):
+        if self.rehearse and not self._rehearsing:
+            self._refuse_to_train()
         if ids is None:
-            if self._watches and not self._pending:
+            if not self._pending:
                 raise RuntimeError(f"step {step} consumed no batch of a watched loader")
             ids = self._take_pending(what)
         record = lib.Step(size=ctypes.sizeof(lib.Step), step=int(step), epoch=-1, source=-1, position=-1)
@@ -418,14 +473,18 @@ class Recorder:
 
     def close(self, reason=None):
         """End the attempt; the summary. A recorder that is never closed is ended when Python exits."""
+        if os.getpid() != self._pid:  # another thread of the parent may have held the lock as it forked
+            return self.summary()
         with self._lock:
-            if self._closed or os.getpid() != self._pid:
+            if self._closed:
                 return self.summary()
             summary = lib.Summary(size=ctypes.sizeof(lib.Summary))
             handle = self._open()
             self._closed, self._handle = True, None
             if handle is not None:
-                lib.load().rp_recorder_close(handle, _bytes(reason), ctypes.byref(summary))
+                status = lib.load().rp_recorder_close(handle, _bytes(reason), ctypes.byref(summary))
+                if status != lib.OK:
+                    self._failed(summary.first_error.decode(errors="replace"))
             return self._as_dict(summary)
 
     def _at_exit(self):

@@ -8,13 +8,17 @@ made. Works with DataLoader, torchdata's StatefulDataLoader, and loaders prepare
 that skip_first_batches() makes anew, since what is watched is the loader's collate function.
 """
 
+import array
 import collections
 import functools
 import importlib
 import itertools
+import operator
 import os
+import re
 import sys
 import threading
+import traceback
 import warnings
 import weakref
 
@@ -22,7 +26,7 @@ from torch.utils.data import DataLoader
 from torch.utils.data._utils import fetch as _fetch
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
-from .recorder import hash_many
+from .recorder import hash_many, identity
 
 _watches = weakref.WeakValueDictionary()
 _numbers = itertools.count(1)
@@ -53,16 +57,28 @@ class _Keyed:
 
 
 def _content(sample):
-    """Bytes that stand for a sample's content, whatever it is made of."""
+    """Bytes that stand for a sample's content, the same in every process; TypeError where there are none."""
     out = []
 
     def walk(value):
         if hasattr(value, "detach"):
-            value = value.detach().cpu().contiguous()
+            if value.device.type != "cpu":
+                raise TypeError(f"the content of a tensor on {value.device} is not at hand: give key=")
+            value = value.detach()
+            if value.is_sparse:
+                value = value.coalesce()
+                walk((tuple(value.shape), value.indices(), value.values()))
+                return
+            value = value.contiguous()
             out.append(str((value.dtype, tuple(value.shape))).encode())
             out.append(value.view(-1).view(_torch().uint8).numpy().tobytes() if value.numel() else b"")
         elif hasattr(value, "tobytes") and hasattr(value, "dtype"):
-            out.append(str((value.dtype, value.shape)).encode() + value.tobytes())
+            if value.dtype.hasobject:
+                walk((value.shape, value.tolist()))
+            else:
+                out.append(str((value.dtype, value.shape)).encode() + value.tobytes())
+        elif hasattr(value, "tobytes"):  # an image of PIL's
+            out.append(_name(value) + value.tobytes())
         elif isinstance(value, dict):
             for key in sorted(value, key=str):
                 out.append(str(key).encode())
@@ -73,11 +89,23 @@ def _content(sample):
                 walk(item)
         elif isinstance(value, (bytes, bytearray)):
             out.append(bytes(value))
+        elif isinstance(value, (set, frozenset)):
+            walk(sorted(value, key=repr))
+        elif type(value).__repr__ is object.__repr__:
+            if not getattr(value, "__dict__", None):
+                raise TypeError(f"the content of a {type(value).__name__} is not known: give key=")
+            out.append(type(value).__qualname__.encode())
+            walk(vars(value))
         else:
-            out.append(repr(value).encode())
+            out.append(_name(value))
 
     walk(sample)
     return b"\0".join(out)
+
+
+def _name(value):
+    """What an object calls itself, without the address that some add, which is another in each process."""
+    return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value)).encode()
 
 
 def _torch():
@@ -103,14 +131,31 @@ class _WatchedCollate:
         return getattr(self.collate, name)
 
     def describe(self, batch, index, batched):
-        """The batch with the keys of the samples that it was made of; `index` is None where there is none."""
+        """The batch with the keys of the samples that it was made of; `index` is None where there is none.
+
+        This runs in the data path, often in a worker: whatever the user's functions raise goes along with the
+        batch, and the step that it belongs to is one that could not be recorded.
+        """
         samples, self.samples = self.samples, None
+        try:
+            return self._describe(batch, samples, index, batched)
+        except Exception as error:  # noqa: BLE001: training goes on whatever it is
+            return _Keyed(self.watch, batch, None, f"{type(error).__name__}: {error}", None, None)
+
+    def _describe(self, batch, samples, index, batched):
         if not batched:
-            samples, index = [samples], None if index is None else [index]
+            samples, index = self._unbatched(samples, index)
         keys, kind = self._keys(samples, index)
         sources = self.source if not callable(self.source) else [self.source(sample) for sample in samples]
         tokens = None if self.tokens is None else [int(self.tokens(sample)) for sample in samples]
         return _Keyed(self.watch, batch, keys, kind, sources, tokens)
+
+    def _unbatched(self, sample, index):
+        """Without automatic batching, one item of the data set is a batch: of one sample, or, where the sampler
+        gives lists of indices, of those."""
+        if self.key == "index" and isinstance(index, list) and not callable(self.source) and self.tokens is None:
+            return sample, index
+        return [sample], None if index is None else [index]
 
     def _keys(self, samples, index):
         if callable(self.key):
@@ -119,13 +164,20 @@ class _WatchedCollate:
             keys = list(index)
         else:
             return list(hash_many([_content(sample) for sample in samples])), "content"
-        if all(_is_integer(key) for key in keys):
-            return [int(key) for key in keys], "ids"
-        return list(hash_many([key if isinstance(key, (str, bytes)) else repr(key) for key in keys])), "text"
+        try:
+            keys = list(map(operator.index, keys))
+            return array.array("q", keys), "ids"
+        except OverflowError:
+            return list(map(identity, keys)), "ids"
+        except TypeError:
+            if any(key is None for key in keys):
+                raise TypeError("the key of a sample is None") from None
+            return list(hash_many([key if isinstance(key, (str, bytes)) else _text(key) for key in keys])), "text"
 
 
-def _is_integer(value):
-    return hasattr(value, "__index__") and not isinstance(value, bool)
+def _text(key):
+    """A key that is no integer and no text, as a text: the number that a tensor or a NumPy scalar is."""
+    return repr(key.item() if hasattr(key, "item") else key)
 
 
 def _patch(cls, name, wrap):
@@ -164,10 +216,19 @@ class _Pass:
 
     finished = False
 
+    def __init__(self, iterator=None):
+        self.iterator = None if iterator is None else weakref.ref(iterator)
+
+    def is_left(self):
+        """Whether it ended before its end: the iterator is gone, or began anew. One that lives may go on, as in
+        zip(loader, loader)."""
+        iterator = self.iterator() if self.iterator else None
+        return not self.finished and getattr(iterator, "_reprise_pass", None) is not self
+
 
 def _pass_of(iterator):
     if not hasattr(iterator, "_reprise_pass"):
-        iterator._reprise_pass = _Pass()
+        iterator._reprise_pass = _Pass(iterator)
     return iterator._reprise_pass
 
 
@@ -190,10 +251,20 @@ def _next(method):
     return __next__
 
 
+def _reset(method):
+    def _reset(self, *arguments, **how):
+        # Persistent workers keep their iterator, which begins anew for each pass.
+        self.__dict__.pop("_reprise_pass", None)
+        return method(self, *arguments, **how)
+
+    return _reset
+
+
 def _install():
     _patch(_fetch._MapDatasetFetcher, "fetch", _fetch_map)
     _patch(_fetch._IterableDatasetFetcher, "fetch", _fetch_iterable)
     _patch(_BaseDataLoaderIter, "__next__", _next)
+    _patch(_BaseDataLoaderIter, "_reset", _reset)
 
 
 # A worker that is spawned imports this module with the collate function that it is sent.
@@ -285,7 +356,7 @@ class Watch:
         # before a step, was not trained on.
         way = _pass_of(iterator)
         if self.way is not way:
-            if not self.way.finished:
+            if self.way.is_left():
                 self.recorder._withdraw(self.way)
             self.way = way
         self.commit(data)
@@ -307,6 +378,7 @@ class Watch:
     def rehearse(self, iterator, method, first):
         """Draw the batches of a rehearsal inside the first next(), write them, and end the process."""
         recorder = self.recorder
+        recorder._rehearsing = True
         step = max(recorder._options["from_step"], 0)
         group = max(recorder._options["accumulation"], 1)
         data, drawn = first, 0
@@ -321,6 +393,10 @@ class Watch:
                 data = method(iterator)
             except StopIteration:
                 break
+            except BaseException:  # noqa: BLE001: what a training loop does after it, such as a save, must not happen
+                traceback.print_exc()
+                recorder.close("failed")
+                os._exit(1)
         if drawn % group:
             recorder.step(step + 1)
         summary = recorder.close("rehearsed")
@@ -333,7 +409,10 @@ class Watch:
         if shutdown:
             shutdown()
         sys.stdout.flush()
-        os._exit(0)
+        lost = summary["lost_steps"] or summary["failed_calls"]
+        if lost:
+            print(f"reprise: {lost} steps could not be written: {recorder.why}", file=sys.stderr, flush=True)
+        os._exit(1 if lost else 0)
 
 
 def _innermost(loader):
@@ -364,25 +443,30 @@ def watch(loader, recorder, key="index", source=None, tokens=None):
     key: "index" (the data set's index; content for iterable data sets), "content" (hash of the sample), or a
     function of the sample that gives an integer or a string. source: a name for all samples, or a function of
     the sample. tokens: a function of the sample. Functions run where the samples are made, so with workers
-    that are spawned they must be picklable. Watching a loader twice changes nothing.
+    that are spawned they must be picklable. Watching a loader twice changes nothing; a loader that another
+    recorder watched is this one's from now on.
     """
     _install_accelerate()
     inner = _innermost(loader)
     if not isinstance(inner, DataLoader):
         raise TypeError(f"a DataLoader is needed, not {type(loader).__name__}")
-    if isinstance(inner.collate_fn, _WatchedCollate):
-        return loader
+    collate = inner.collate_fn
+    if isinstance(collate, _WatchedCollate):
+        before = _watches.get(collate.watch)
+        if before is not None and before.recorder is recorder:
+            return loader
+        collate = collate.collate
     if not callable(key) and key not in ("index", "content"):
         raise ValueError('key is "index", "content" or a function of the sample')
     watched = Watch(recorder)
     recorder._watches.append(watched)
-    inner.collate_fn = _WatchedCollate(inner.collate_fn, watched.number, key, source, tokens)
+    inner.collate_fn = _WatchedCollate(collate, watched.number, key, source, tokens)
     _take_over(inner)
     if key == "content":
         recorder._keys = recorder._keys or "content"
     try:
         size = len(inner.dataset)
-    except (TypeError, AttributeError, NotImplementedError):
+    except Exception:  # noqa: BLE001: a data set's own code, and a length is not needed
         size = 0
     recorder.describe(
         size=size,

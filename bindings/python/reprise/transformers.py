@@ -24,7 +24,7 @@ class Callback(TrainerCallback):
         self.watching = dict(key=key, source=source, tokens=tokens)
 
     def on_train_begin(self, args, state, control, train_dataloader=None, **_):
-        if self.recorder is None:
+        if self.recorder is None or (self.recorder.closed and self.recorder is not self.folder):  # a train() after one
             self.recorder = Recorder(
                 self.folder,
                 rank=args.process_index,
