@@ -246,7 +246,7 @@ fuzz: ## fuzz the target FUZZ=pickle for FUZZ_SECONDS=60 (needs clang)
 		$(patsubst %,-dict=%,$(wildcard tests/fuzz/$(FUZZ).dict)) $(FUZZ_ARGS) \
 		build/fuzz/learned/$(FUZZ) tests/fuzz/corpus/$(FUZZ)
 
-.PHONY: check check-unit check-fault check-fault-all check-cli check-fixtures check-fuzz check-readme check-library
+.PHONY: check check-unit check-fault check-fault-all check-cli check-fixtures check-fuzz check-library
 check: check-unit check-fault check-fuzz check-mutations check-fixtures check-cli check-man check-completion check-library check-install ## run all tests that need only Debian packages
 
 check-man: $B/reprise $B/tables ## hold manual, README and completion against what the tool says

@@ -766,6 +766,23 @@ static void summarize(struct report *r, const struct case_curve *c)
 		     : "");
 }
 
+const char *curves_evidence(struct report *r, size_t resumes, size_t match, size_t steps)
+{
+	if (resumes == 0)
+		return report_text(r, "no resume, %s",
+			r->findings.of_code[FINDING_L104] ? "spikes" : "no sign of trouble");
+	if (match == 0)
+		return report_text(r,
+			"nothing speaks against %s, and no interrupted attempt logged steps that prove %s",
+			resumes == 1 ? "the resume"
+				     : report_text(r, "the %s", count_words(r, resumes, "resume")),
+			resumes == 1 ? "it" : "any of them");
+	return report_text(r, "%s of %s %s the interrupted attempt (%s)%s",
+		number(r, (double)match), count_words(r, resumes, "resume"),
+		match == 1 ? "matches" : "match", count_words(r, steps, "logged step"),
+		match == resumes ? "" : "; nothing speaks against the others");
+}
+
 static void conclude_stitch(
 	struct report *r, const struct case_curve *c, const struct curves_options *o)
 {
@@ -781,20 +798,7 @@ static void conclude_stitch(
 		match += k->outcome == RESUME_MATCHES;
 		steps += k->outcome == RESUME_MATCHES ? k->loss.matched : 0;
 	}
-	if (n == 0)
-		v.consistent = report_text(r, "one attempt, %s",
-			r->findings.of_code[FINDING_L104] ? "spikes" : "no sign of trouble");
-	else if (match == 0)
-		v.consistent = report_text(r,
-			"nothing speaks against %s, and no interrupted attempt logged steps that prove %s",
-			n == 1 ? "the resume"
-			       : report_text(r, "the %s", count_words(r, n, "resume")),
-			n == 1 ? "it" : "any of them");
-	else
-		v.consistent = report_text(r, "%s of %s %s the interrupted attempt (%s)%s",
-			number(r, (double)match), count_words(r, n, "resume"),
-			match == 1 ? "matches" : "match", count_words(r, steps, "logged step"),
-			match == n ? "" : "; nothing speaks against the others");
+	v.consistent = curves_evidence(r, n, match, steps);
 	conclude(r, &v, &(struct policy_subject){.log = true}, &o->common);
 	r->forecast = false;
 }

@@ -45,6 +45,10 @@ struct curves_tables curves_find_tables(struct report *r);
 void curves_fill_tables(struct report *r, const struct curves_tables *t, const struct case_curve *c,
 	const char *run, const char *name);
 
+/* What loss logs alone say for a run of which nothing is wrong: of so many resumes, so many match,
+ * in so many steps. */
+const char *curves_evidence(struct report *r, size_t resumes, size_t match, size_t steps);
+
 /* Put into the coverage what could be read of the logs. */
 void curves_cover(struct report *r, const struct curve_log *l);
 

@@ -141,12 +141,52 @@ static int is_curve_file(int dirfd, const char *path, struct error *e)
 	return error_of_system(&own) ? fail(e, own.status, own.offset, "%s", own.text) : curve;
 }
 
+/* Whether a file of text holds losses: the console of any trainer may. */
+static bool reads_as_curve(const char *path, const struct limits *limits)
+{
+	struct curve_options co = {.limits = limits};
+	struct curve_log log = {0};
+	struct error ignored = ERROR_INIT;
+	char head[4096];
+	size_t got = 0;
+	struct source s;
+	bool curve = false, text = false;
+
+	if (source_open(&s, AT_FDCWD, path, &ignored) == RP_OK) {
+		text = source_read_some(&s, 0, head, sizeof head, &got, &ignored) == RP_OK &&
+		       got > 0 && !memchr(head, '\0', got);
+		source_close(&s);
+	}
+	if (text && curve_open(&log, &path, 1, &co, &ignored) == RP_OK) {
+		curve = log.points.count > 0;
+		curve_release(&log);
+	}
+	return curve;
+}
+
+/* In a folder without any log that is known, what a script of one's own printed is the log. */
+static bool add_outputs(struct report *r, struct run *run, const char *path,
+	const struct listing *l, const struct limits *limits)
+{
+	size_t probed = 0;
+
+	for (size_t i = 0; i < l->files.count && probed < PROBED_MAX; i++) {
+		if (!may_be_log(&l->files.items[i]) || !curve_is_output(l->files.items[i].name))
+			continue;
+		probed++;
+		const char *whole = report_text(r, "%s/%s", path, l->files.items[i].path);
+		if (reads_as_curve(whole, limits) && !add_path(&run->curves, whole))
+			return false;
+	}
+	return true;
+}
+
 /* Add the loss logs in a folder to a list. */
 static int find_curves(struct report *r, struct run *run, const char *path,
 	const struct limits *limits, struct error *e)
 {
 	struct listing l;
-	size_t probed = 0;
+	size_t probed = 0, before = run->curves.count;
 	int status = listing_open(&l, path, (unsigned)limits->dir_depth, limits, e);
 
 	for (size_t i = 0; status == RP_OK && i < l.files.count && probed < PROBED_MAX; i++) {
@@ -159,6 +199,9 @@ static int find_curves(struct report *r, struct run *run, const char *path,
 			curve = fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for paths");
 		status = curve < 0 ? curve : RP_OK;
 	}
+	if (status == RP_OK && run->curves.count == before &&
+		!add_outputs(r, run, path, &l, limits))
+		status = fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for paths");
 	listing_close(&l);
 	return status < 0 ? fail_wrap(e, "%s", path) : RP_OK;
 }
@@ -181,29 +224,6 @@ static bool is_checkpoint_folder(const char *path, const struct limits *limits)
 
 	subject_close(&s);
 	return one;
-}
-
-/* Whether a named file of text holds losses: the console of any trainer may. */
-static bool reads_as_curve(const char *path, const struct limits *limits)
-{
-	struct curve_options co = {.limits = limits};
-	struct curve_log log = {0};
-	struct error ignored = ERROR_INIT;
-	char head[4096];
-	size_t got = 0;
-	struct source s;
-	bool curve = false, text = false;
-
-	if (source_open(&s, AT_FDCWD, path, &ignored) == RP_OK) {
-		text = source_read_some(&s, 0, head, sizeof head, &got, &ignored) == RP_OK &&
-		       got > 0 && !memchr(head, '\0', got);
-		source_close(&s);
-	}
-	if (text && curve_open(&log, &path, 1, &co, &ignored) == RP_OK) {
-		curve = log.points.count > 0;
-		curve_release(&log);
-	}
-	return curve;
 }
 
 /* Put one path where it belongs; loss logs in folders of their own wait in `rest`. */
@@ -1130,14 +1150,6 @@ static int judge_run(struct report *r, const struct tables *t, const struct run 
 
 /* The verdict ---------------------------------------------------------------------------------- */
 
-static bool any_warning(const struct findings *f)
-{
-	for (size_t i = 0; i < f->list.count; i++)
-		if (f->list.items[i].severity >= SEVERITY_WARNING)
-			return true;
-	return false;
-}
-
 static void take_evidence(struct report *r, const struct sum *s, struct verdict_case *v)
 {
 	if (s->seams > 0 && s->exact == s->seams)
@@ -1148,16 +1160,8 @@ static void take_evidence(struct report *r, const struct sum *s, struct verdict_
 				: report_text(r, "all %llu resumes", (unsigned long long)s->seams));
 	if (s->fresh > 0)
 		v->reshuffled = s->fresh_words;
-	if (s->ledgers == 0 && s->resumes > 0)
-		v->consistent = report_text(r, "%s of %s %s the interrupted attempt (%s)",
-			number(r, (int64_t)s->matched), count_words(r, s->resumes, "resume"),
-			s->matched == 1 ? "matches" : "match",
-			count_words(r, s->matched_steps, "logged step"));
-	else if (s->ledgers == 0)
-		v->consistent =
-			report_text(r, "%s, no resume and no %s", count_words(r, s->runs, "run"),
-				any_warning(&r->findings) ? "error, but see the warnings"
-							  : "sign of trouble");
+	if (s->ledgers == 0)
+		v->consistent = curves_evidence(r, s->resumes, s->matched, s->matched_steps);
 	else if (s->seams == 0)
 		v->consistent = report_text(r, "%s in %s, no resume",
 			count_words(r, s->samples, "sample"), count_words(r, s->runs, "run"));
@@ -1178,9 +1182,8 @@ static void conclude_audit(struct report *r, const struct sum *s, const struct a
 {
 	struct verdict_case v = {0};
 
-	/* Where loss logs are all there is, they say of a resume what `stitch` says of them. */
-	if (s->ledgers == 0 && s->matched < s->resumes &&
-		(r->findings.of_code[FINDING_L114] || r->findings.of_code[FINDING_L116]))
+	/* Where loss logs are all there is, they are judged as `stitch` does. */
+	if (s->ledgers == 0)
 		r->failing = v.failing = SEVERITY_WARNING;
 	take_evidence(r, s, &v);
 	v.unreadable = s->empty;

@@ -160,6 +160,10 @@ int curve_open_memory(struct curve_log *l, const char *name, struct slice text,
 
 void curve_release(struct curve_log *l);
 
+/* Whether it is what batch systems and people call the files in which they keep what a job printed.
+ */
+bool curve_is_output(const char *name);
+
 /* The name of the format that a file's first bytes are in, or NULL. */
 const char *curve_recognise(const char *name, const void *head, size_t n);
 

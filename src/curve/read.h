@@ -42,10 +42,6 @@ struct curve_reader {
 	bool (*search)(const char *name, const struct source *source);
 };
 
-/* Whether it is what batch systems and people call the files in which they keep what a job printed.
- */
-bool curve_is_output(const char *name);
-
 /* What the name of a series says, by names.def and the rules of naming.c. */
 struct curve_meaning {
 	enum curve_role role;
