@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
@@ -862,6 +863,17 @@ static int read_file(struct ledger *l, struct journal *j, struct columns *c, str
 	return status;
 }
 
+/* What a process recorded before this segment is in files that are not there. */
+static void lost_segments(struct ledger *l, const struct journal *j)
+{
+	char what[160];
+	int n = snprintf(what, sizeof what,
+		"the files before this one (segment %lld) are missing, with %llu samples",
+		(long long)j->segment, (unsigned long long)j->next_row);
+
+	ledger_lost(l, j->name, 0, 0, ledger_keep(l, (struct slice){what, (size_t)n}));
+}
+
 static int read_launch(
 	struct ledger *l, struct launch *a, int64_t number, struct columns *c, struct error *e)
 {
@@ -878,6 +890,8 @@ static int read_launch(
 				ledger_note(l, j->name, 0,
 					"%llu blocks before this segment are missing",
 					(unsigned long long)(j->sequence - last->sequence - 1));
+		} else if (j->segment > 1) {
+			lost_segments(l, j);
 		}
 		status = ledger_attempt_again(l, number, j->again, &j->attempt, e);
 		if (status != RP_OK)

@@ -898,6 +898,28 @@ START_TEST(a_disk_that_fails_is_said_and_passes)
 }
 END_TEST
 
+/* Somebody removes the file that is written: the next one begins, and the log says what is gone. */
+START_TEST(a_removed_journal_is_said_to_be_missing)
+{
+	struct rp_record_options o = options();
+	struct rp_recorder *r = rp_recorder_open(&o);
+	record_steps(r, 1, 3);
+	find_journals();
+	ck_assert_uint_eq(path_count, 1);
+	ck_assert_int_eq(unlink(paths[0]), 0);
+	free(paths[--path_count]);
+	ck_assert_int_eq(rp_record_sync(r), RP_RECORD_LOST);
+	record_steps(r, 4, 6);
+	ck_assert_int_eq(rp_recorder_close(r, NULL, NULL), RP_RECORD_OK);
+	read_back();
+	ck_assert_uint_eq(ledger.steps.count, 3);
+	ck_assert_uint_ge(ledger.lines_lost, 1);
+	ck_assert_str_eq(ledger.losses.items[0].what,
+		"the files before this one (segment 2) are missing, with 12 samples");
+	ledger_release(&ledger);
+}
+END_TEST
+
 START_TEST(a_folder_that_cannot_be_written_takes_nothing_down)
 {
 	struct rp_record_options o = options();
@@ -997,6 +1019,7 @@ Suite *suite_journal(void)
 	tcase_add_test(t, forked_children_write_nothing_and_are_counted);
 	tcase_add_test(t, a_full_disk_is_a_gap);
 	tcase_add_loop_test(t, a_disk_that_fails_is_said_and_passes, 0, 3);
+	tcase_add_test(t, a_removed_journal_is_said_to_be_missing);
 	tcase_add_test(t, a_folder_that_cannot_be_written_takes_nothing_down);
 	tcase_add_test(t, what_was_acknowledged_survives_a_kill);
 	suite_add_tcase(s, t);
