@@ -15,8 +15,8 @@ struct audit_options {
 };
 
 /*
- * Audit runs. Loose log files, of samples or of losses, make one run; each folder with logs is one of
- * its own, but a folder of loss logs alone belongs to the loose ones where there are some; and
+ * Audit runs. Loose log files, of samples or of losses, make one run; each folder with logs is one
+ * of its own, but a folder of loss logs alone belongs to the loose ones where there are some; and
  * checkpoints belong to the run beside which they lie, else to the only one. RP_OK with a report,
  * whatever the verdict; an error when nothing could be judged.
  */
@@ -29,11 +29,5 @@ int audit_paths(struct report *r, const char *const *paths, size_t count,
  */
 int audit_rehearsal(struct report *r, const char *run, const char *rehearsal,
 	const struct audit_options *o, struct error *e);
-
-/* Whether there is a sample log at the path: 1, 0, or an error. */
-int audit_is_log(const char *path, const struct limits *limits, struct error *e);
-
-/* Whether a folder holds a checkpoint beside its logs. */
-bool audit_has_checkpoint(const char *path, const struct limits *limits);
 
 #endif

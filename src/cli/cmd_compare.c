@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "api/compare_runs.h"
+#include "api/run_paths.h"
 #include "cli/answer.h"
 
 /* Two logs, or two checkpoints; a control only of logs. */
@@ -9,7 +10,7 @@ static int compare(struct report *r, const struct options *o, struct error *e)
 	int logs = 0;
 
 	for (int i = 0; i < o->operand_count; i++) {
-		int log = audit_is_log(o->operands[i], &o->verify.limits, e);
+		int log = run_paths_is_log(o->operands[i], &o->verify.limits, e);
 		if (log < 0)
 			return fail_wrap(e, "%s", o->operands[i]);
 		logs += log;

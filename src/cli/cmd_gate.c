@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "api/curves.h"
+#include "api/run_paths.h"
 #include "base/replace.h"
 #include "cli/answer.h"
 
@@ -146,10 +147,11 @@ static int fill_report(
 	if (o->rehearsal)
 		return audit_rehearsal(r, path, o->rehearsal, &audit, e);
 	/* What cannot be looked into is verify's to say. */
-	if (audit_is_log(path, &v->limits, &unseen) != 1)
+	if (run_paths_is_log(path, &v->limits, &unseen) != 1)
 		return verify_path(r, path, v, e);
 	int status = audit_paths(r, &path, 1, &audit, e);
-	if (status < 0 || r->exit != EXIT_STATUS_FINE || !audit_has_checkpoint(path, &v->limits))
+	if (status < 0 || r->exit != EXIT_STATUS_FINE ||
+		!run_paths_has_checkpoint(path, &v->limits))
 		return status;
 	report_release(r);
 	report_init(r, o->command->name);

@@ -77,8 +77,8 @@
  *             which versions; environment: the versions that will resume;
  *             policy, policies.def: what a gate asks for; verdict: one word, its evidence, an exit status
  * report/     answers: report (the data), render_text, render_json, render_gate, page, json_writer, explain
- * api/        the commands as functions that fill a report: verify, compare, show, init, runs (audit); subject,
- *             choose, contender, conclude, overview, run (the run file), history, take_snapshot
+ * api/        the commands as functions that fill a report: verify, compare, show, init, runs (audit);
+ *             run_paths (which paths are one run), subject, choose, contender, conclude, overview, run (the run file), history, take_snapshot
  * cli/        this folder
  *   main                          streams, signals, dispatch
  *   options, commands.def         the tables of options and commands, parsing, help

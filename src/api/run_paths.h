@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/* Which of the paths given to `audit` are logs, of samples or of losses, which are checkpoints, and
+ * which of them are one run. */
+#ifndef API_RUN_PATHS_H
+#define API_RUN_PATHS_H
+
+#include "base/array.h"
+#include "base/error.h"
+#include "base/limits.h"
+#include "report/report.h"
+
+struct run {
+	const char *name;         /* as given */
+	const char *cell;         /* a shorter name for tables, or NULL where it is the only one */
+	ARRAY(const char *) logs; /* of samples */
+	ARRAY(const char *) curves; /* loss logs, file by file */
+	ARRAY(const char *) checkpoints;
+};
+
+struct runs {
+	ARRAY(struct run) list;
+	ARRAY(const char *) checkpoints; /* that lie beside no run */
+	size_t loose;                    /* index of the run of what is no folder; SIZE_MAX: none */
+};
+
+/*
+ * Sort the paths into runs. They, and the report, which holds the names of files in folders, must
+ * outlive the runs. An error where there is no log at all, or it is not clear to which run a
+ * checkpoint belongs; release the runs then too.
+ */
+int run_paths_sort(struct runs *runs, struct report *r, const char *const *paths, size_t count,
+	const struct limits *limits, struct error *e);
+void run_paths_release(struct runs *runs);
+
+/* Whether there is a sample log at the path: 1, 0, or an error. */
+int run_paths_is_log(const char *path, const struct limits *limits, struct error *e);
+
+/* Whether a folder holds a checkpoint beside its logs. */
+bool run_paths_has_checkpoint(const char *path, const struct limits *limits);
+
+#endif
