@@ -4,8 +4,9 @@
 
 Every command has a page that names its operands and summary, all of its options and no others, and the exit
 statuses; libreprise(3) and libreprise-record(3) have every function as the headers declare it; references lead somewhere;
-mandoc and groff have nothing to say.
+mandoc and groff have nothing to say. The map of the source in src/cli/main.c has every file.
 """
+import glob
 import os
 import re
 import subprocess
@@ -112,6 +113,15 @@ def check_words(page, text):
                 complain(line)
 
 
+def check_map():
+    with open("src/cli/main.c", encoding="utf-8") as file:
+        words = set(re.findall(r"\w+", file.read().split("*/\n/* clang-format on */")[0]))
+    for path in sorted(glob.glob("src/*/*.[ch]")):
+        name = os.path.splitext(os.path.basename(path))[0]
+        if name not in words and not name.startswith("cmd_"):
+            complain(f"the map in src/cli/main.c does not have {path}")
+
+
 def main():
     options = rows("options")
     for name, operands, summary in rows("commands"):
@@ -122,6 +132,7 @@ def main():
     check_library("include/reprise_record.h", "RP_RECORD_API", "libreprise-record.3")
     for page, text in pages.items():
         check_words(page, text)
+    check_map()
     print(f"{len(pages)} pages of the manual, {wrong} complaints")
     return 1 if wrong else 0
 

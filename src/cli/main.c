@@ -12,6 +12,7 @@
  *   error                         "we could not look"
  *   lines, scan                   lines of a file; parts of a JSON line
  *   ini, replace, deadline        a strict INI reader; writing a whole file or none; when to stop
+ *   sha256, identity, journal     digests of bytes and of samples; the layout of the recorder's files
  *   version                       versions of Python packages in their order
  *   limits, limits.def            what a hostile file can make us do at the most
  *   text                          escaping, units, numbers, nearest words, natural order
@@ -30,6 +31,10 @@
  * rng/        random number generators: layout, seeding, stepping, distance
  *   rng, search                   a saved state; how two of them relate
  *   mt19937, pcg64, philox, seed_sequence
+ * columns/    files of columns, written and read by the helper executable
+ *   colfile, userblock            one file; the text block that stands before HDF5
+ *   helper, frame                 the helper process, and what goes to and fro
+ *   table, schema_of              tables of structs as columns
  * state/      the resume state of a checkpoint as tables
  *   listing                       names, sizes and times below a path
  *   state, facts.def              files, facts, streams, optimizers, tensors
@@ -37,6 +42,7 @@
  *   relate                        streams and tensors of two states
  *   bytes, statistics, gather     the one pass over all bytes; values; elements that lie apart
  *   moments                       what Adam's moments must obey, element by element
+ *   snapshot, file_digests        a state as a file of columns; digests of a checkpoint's small files
  * profile/    frameworks
  *   profile, profiles.def         the table of them, and reading a checkpoint
  *   shapes.def                    scripts that save one dict of a shape of theirs
@@ -51,7 +57,8 @@
  *   read_jsonl, step_line, said   JSON lines: those of steps, in one pass; all others
  *   read_csv, read_journal        rows of samples; what the recorder writes
  *   sealed, sealed_columns.def    one checked file of columns
- *   search                        where a sample was consumed, and how much of a source
+ *   search, seen                  where a sample was consumed; what a checkpoint had seen, as one digest
+ *   mixture                       statistics of a mixture of sources
  *   plan                          stages, and what a run file tells of a log
  *   doubts                        what is odd in a ledger as a record
  * curve/      loss logs as tables, whatever wrote them
@@ -69,22 +76,30 @@
  *   read_wandb, read_mlflow       wandb's own files; MLflow's file store
  *   read_tensorboard, tfrecord, crc32c, protobuf
  *                                 event files
+ *   piece, stitch                 launches cut out of files; the one line of all attempts
+ *   resume, spikes, window        first steps against the dead branch; spikes and shifts; running medians
  * audit/      the rules: audit, case, rules.def, rule_integrity, rule_position, rule_rng, rule_training,
- *             rule_optimizer, rule_values, rule_replicas, rule_run; about sample logs: seams, rule_data,
+ *             rule_optimizer, rule_values, rule_replicas, rule_run, rule_copy; about sample logs: seams, rule_data,
  *             rule_data_epochs, rule_data_ranks, rule_data_attempts; mixture_table, mixture_stages, rule_mixture,
- *             rule_stages, rule_ratios, rule_sources, rule_rank_mixture;
+ *             rule_stages, rule_ratios, rule_sources, rule_rank_mixture; about loss logs: curves, curve_words,
+ *             rule_curve_line, rule_curve_resume, rule_curve_spikes;
  *             defects, defects.def, defect_conditions, rule_defects: what frameworks get wrong, and in
  *             which versions; environment: the versions that will resume;
  *             policy, policies.def: what a gate asks for; verdict: one word, its evidence, an exit status
- * report/     answers: report (the data), render_text, render_json, render_gate, page, json_writer, explain
+ * report/     answers: report (the data), render_text, render_json, render_gate, page, json_writer, explain,
+ *             plot (a curve as characters), write_log (a ledger as text)
  * api/        the commands as functions that fill a report: verify, compare, show, init, runs (audit);
- *             run_paths (which paths are one run), subject, choose, contender, conclude, overview, run (the run file), history, take_snapshot
+ *             run_paths (which paths are one run), compare_runs, curves (stitch), logs (ledger), subject, choose,
+ *             contender, conclude, overview, run (the run file), history, take_snapshot
  * cli/        this folder
  *   main                          streams, signals, dispatch
  *   options, commands.def         the tables of options and commands, parsing, help
  *   answer                        stdout, stderr, exit status
  *   inside                        opening one or all files below a path, for ls and get
  *   cmd_*                         one command each
+ *
+ * Two programs beside it: h5/ is the helper that alone sees HDF5 (h5_main, h5_driver, h5_columns, h5_sandbox);
+ * recorder/ is the library that trainers load (recorder, block, json_text, launch).
  */
 /* clang-format on */
 #define _GNU_SOURCE
