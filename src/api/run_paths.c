@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "api/subject.h"
+#include "base/packed.h"
 #include "base/source.h"
 #include "curve/curve.h"
 #include "ledger/read.h"
@@ -256,6 +257,29 @@ static int place_rest(struct report *r, struct runs *runs, const struct run *res
 	return RP_OK;
 }
 
+/* Nothing that was given is a log: say so of the first path. */
+static int no_log(const char *path, struct error *e)
+{
+	char head[64];
+	size_t got = 0;
+	struct source s;
+	struct error ignored = ERROR_INIT;
+	const char *packed = NULL;
+
+	if (source_open(&s, AT_FDCWD, path, &ignored) == RP_OK) {
+		if (source_read_some(&s, 0, head, sizeof head, &got, &ignored) == RP_OK)
+			packed = packed_as((struct slice){head, got});
+		source_close(&s);
+	}
+	if (packed)
+		return fail(e, RP_E_UNSUPPORTED, ERROR_NO_OFFSET,
+			"%s: is %s; a log is read as plain text in UTF-8", path, packed);
+	return fail(e, RP_E_NOT_FOUND, ERROR_NO_OFFSET,
+		"%s: no log is there, of samples or of losses; `reprise verify` judges checkpoints "
+		"without one",
+		path);
+}
+
 int run_paths_sort(struct runs *runs, struct report *r, const char *const *paths, size_t count,
 	const struct limits *limits, struct error *e)
 {
@@ -271,10 +295,7 @@ int run_paths_sort(struct runs *runs, struct report *r, const char *const *paths
 	if (status < 0)
 		return status;
 	if (runs->list.count == 0)
-		return fail(e, RP_E_NOT_FOUND, ERROR_NO_OFFSET,
-			"%s: no log is there, of samples or of losses; `reprise verify` judges checkpoints "
-			"without one",
-			paths[0]);
+		return no_log(paths[0], e);
 	if (runs->checkpoints.count > 0 && runs->list.count > 1)
 		return fail(e, RP_E_ARGUMENT, ERROR_NO_OFFSET,
 			"%s: to which of %zu runs does this checkpoint belong? Put it into the run's folder, "

@@ -12,6 +12,7 @@
  *   error                         "we could not look"
  *   lines, scan                   lines of a file; parts of a JSON line
  *   ini, replace, deadline        a strict INI reader; writing a whole file or none; when to stop
+ *   packed                        files that hold a text in another form
  *   sha256, identity, journal     digests of bytes and of samples; the layout of the recorder's files
  *   version                       versions of Python packages in their order
  *   limits, limits.def            what a hostile file can make us do at the most

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/packed.h"
 #include "base/text.h"
 #include "curve/read.h"
 #include "state/listing.h"
@@ -233,33 +234,19 @@ static int open_source(const struct log_file *f, struct source *s, struct error 
 	return RP_OK;
 }
 
-/* What a file is that no reader knows, as far as its first bytes tell. */
-static const char *what_is(const char *head, size_t n)
+/* Why no reader knows a file, as far as its first bytes tell. */
+static int refuse(const char *head, size_t n, struct error *e)
 {
-	static const struct {
-		struct slice magic;
-		const char *what;
-	} known[] = {
-		{{"\xff\xfe", 2}, "is UTF-16 text: convert it to UTF-8 first"},
-		{{"\xfe\xff", 2}, "is UTF-16 text: convert it to UTF-8 first"},
-		{{"\x1f\x8b", 2}, "is compressed (gzip): decompress it first"},
-		{{"\xfd"
-		  "7zXZ",
-			 5},
-			"is compressed (xz): decompress it first"},
-		{{"\x28\xb5\x2f\xfd", 4}, "is compressed (Zstandard): decompress it first"},
-		{{"BZh", 3}, "is compressed (bzip2): decompress it first"},
-		{{"PK\x03\x04", 4}, "is a zip archive: unpack it first"},
-	};
+	const char *packed = packed_as((struct slice){head, n});
 
-	if (n == 0)
-		return "is empty";
-	for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-		if (slice_starts((struct slice){head, n}, known[i].magic))
-			return known[i].what;
-	if (memchr(head, '\0', n))
-		return "is no loss log that is known here, and not text";
-	return "is no loss log: nothing in its beginning looks like one";
+	if (packed)
+		return fail(e, RP_E_UNSUPPORTED, ERROR_NO_OFFSET,
+			"is %s; a log is read as plain text in UTF-8", packed);
+	return fail(e, RP_E_UNSUPPORTED, ERROR_NO_OFFSET, "%s",
+		n == 0 ? "is empty"
+		: memchr(head, '\0', n)
+			? "is no loss log that is known here, and not text"
+			: "is no loss log: nothing in its beginning looks like one");
 }
 
 static int read_head(struct opening *o, const struct source *s, size_t *n, struct error *e)
@@ -296,8 +283,7 @@ static int look_at(struct opening *o, struct log_file *f, struct error *e)
 			f->begun = f->reader->begun(base_name(f->path), o->head, n);
 		return RP_OK;
 	}
-	return f->named ? fail(e, RP_E_UNSUPPORTED, ERROR_NO_OFFSET, "%s", what_is(o->head, n))
-			: RP_OK;
+	return f->named ? refuse(o->head, n, e) : RP_OK;
 }
 
 /* By format; then by the time at which the files were begun; then as they were found. */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/packed.h"
 #include "ledger/doubts.h"
 #include "ledger/plan.h"
 #include "state/listing.h"
@@ -409,33 +410,6 @@ static int with_file(struct opening *o, struct log_file *f, file_fn visit, struc
 		return RP_OK;
 	f->reader = NULL;
 	return pass_by(o, f, &why, e);
-}
-
-/* What a file that is no log is instead, where its first bytes tell and a log may be inside. */
-static const char *packed_as(struct slice head)
-{
-	static const struct {
-		struct slice begin;
-		const char *what;
-	} kinds[] = {
-		{{"\x1f\x8b", 2}, "compressed with gzip"},
-		{{"\x28\xb5\x2f\xfd", 4}, "compressed with zstd"},
-		{{"\xfd"
-		  "7zXZ",
-			 5},
-			"compressed with xz"},
-		{{"BZh", 3}, "compressed with bzip2"},
-		{{"PAR1", 4}, "a Parquet file"},
-		{{"ARROW1", 6}, "an Arrow file"},
-		{{"SQLite format 3", 15}, "an SQLite database"},
-		{{"\xff\xfe", 2}, "text in UTF-16"},
-		{{"\xfe\xff", 2}, "text in UTF-16"},
-	};
-
-	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-		if (slice_starts(head, kinds[i].begin))
-			return kinds[i].what;
-	return NULL;
 }
 
 static int look_at(struct opening *o, struct log_file *f, struct reading *r, struct error *e)
