@@ -237,7 +237,7 @@ int compare_paths(struct report *r, const char *earlier, const char *later,
 	if (status == RP_OK)
 		status = streams_relate(&c.streams, &a.state, &b.state, &search, e);
 	if (status == RP_OK) {
-		case_steps_between(&c, &steps);
+		bool same = case_steps_between(&c, &steps) && steps == 0;
 		audit_run(&c, &r->findings, &r->coverage);
 		struct verdict_case v = {.findings = &r->findings,
 			.coverage = &r->coverage,
@@ -246,8 +246,11 @@ int compare_paths(struct report *r, const char *earlier, const char *later,
 			v.unreadable = subject_unreadable(r, &b.state, c.bytes);
 		if (!v.unreadable)
 			v.unreadable = c.unread;
-		v.consistent = report_text(r, "%s continues %s%s", checkpoint_name(&b.state),
-			checkpoint_name(&a.state), swapped ? ", which was named second" : "");
+		v.consistent = same ? report_text(r, "%s and %s are of the same step",
+					      checkpoint_name(&a.state), checkpoint_name(&b.state))
+				    : report_text(r, "%s continues %s%s", checkpoint_name(&b.state),
+					      checkpoint_name(&a.state),
+					      swapped ? ", which was named second" : "");
 		struct verdict verdict = verdict_of(&v);
 		report_take_verdict(r, &verdict);
 		compare_streams_table(r, &c, steps);

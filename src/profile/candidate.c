@@ -900,8 +900,9 @@ int candidates_find(struct candidates *c, const struct listing *l, struct error 
 			take_pointer(c, l, &l->files.items[i]);
 	if (c->list.count == 0)
 		return fail(e, RP_E_NOT_FOUND, ERROR_NO_OFFSET,
-			"no checkpoint found: %zu files in %zu folders, none of a layout that reprise knows",
-			l->files.count, l->dirs.count);
+			"no checkpoint found: %zu file%s in %zu folder%s, none of a layout that reprise knows",
+			l->files.count, l->files.count == 1 ? "" : "s", l->dirs.count,
+			l->dirs.count == 1 ? "" : "s");
 	qsort(c->list.items, c->list.count, sizeof *c->list.items, compare_candidates);
 	return RP_OK;
 }
