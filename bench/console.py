@@ -23,7 +23,7 @@ CHATTER = (
 	"[2024-04-04 09:{k:02d}:{n:02d},613] [INFO] [logging.py:96:log_dist] [Rank 0] time (ms) | optimizer_allgather: "
 	"{a:.2f} | optimizer_gradients: {b:.2f} | optimizer_step: 23.60\n",
 	"building GPT model ...  > number of parameters on (tensor, pipeline) model parallel rank ({k}, {n}): {m}\n",
-	"  File \"/work/megatron/schedules.py\", line {m}, in forward_step\n    output_tensor = forward_step_func(x)\n",
+	"  File \"/opt/megatron/schedules.py\", line {m}, in forward_step\n    output_tensor = forward_step_func(x)\n",
 	"srun: Step created for StepId={m}.{k} on nodes node[{n}-{m}], waiting for the tasks of the step to start\n")
 
 

@@ -474,9 +474,9 @@ static void run_position_moves(struct audit_case *c, struct findings *sink, stru
 		 * with the steps. */
 		if (f->key == FACT_BATCH_IN_EPOCH && same_epoch && y > x && y - x < (double)steps) {
 			struct finding *found = finding_add(sink, FINDING_P102,
-				"%s moved by %s over %lld steps of one epoch",
-				fact_rows[f->key].name, rounded_text(sink, y - x, DIGITS),
-				(long long)steps);
+				"%s moved by %s over %s of one epoch", fact_rows[f->key].name,
+				rounded_text(sink, y - x, DIGITS),
+				counted_text(sink, (uint64_t)steps, "step"));
 			place_fact(sink, found, s, f);
 			found->place.step_last = case_step(c);
 			state_int(c->previous, FACT_STEP, &found->place.step_first);
@@ -495,10 +495,10 @@ static void run_position_moves(struct audit_case *c, struct findings *sink, stru
 				f, x, y);
 		else if (y < x && (total || same_epoch))
 			position_finding(c, sink, FINDING_P103,
-				findings_text(sink,
-					"%s moved backwards, from %s to %s, over %lld steps", what,
-					rounded_text(sink, x, DIGITS),
-					rounded_text(sink, y, DIGITS), (long long)steps),
+				findings_text(sink, "%s moved backwards, from %s to %s, over %s",
+					what, rounded_text(sink, x, DIGITS),
+					rounded_text(sink, y, DIGITS),
+					counted_text(sink, (uint64_t)steps, "step")),
 				f, x, y);
 	}
 	/* A framework that counts its position from the step has none that could stand still. */

@@ -495,9 +495,9 @@ static void check_rate(struct audit_case *c, struct findings *sink, size_t at, i
 		p->relation.draws == expected)
 		return;
 	struct finding *f = pair_finding(c, sink, at, FINDING_R110,
-		findings_text(sink, "%s advanced by %s over %lld steps",
-			stream_name(sink, p->later), draws_text(sink, p->relation.draws),
-			(long long)steps));
+		findings_text(sink, "%s advanced by %s over %s", stream_name(sink, p->later),
+			draws_text(sink, p->relation.draws),
+			counted_text(sink, (uint64_t)steps, "step")));
 	f->observed = quantity_count((int64_t)p->relation.draws);
 	f->expected = quantity_count((int64_t)expected);
 	f->unit = "draws";
@@ -527,8 +527,8 @@ static void unchanged_finding(struct audit_case *c, struct findings *sink, size_
 	if (!proven && !is_device(p->later))
 		return;
 	struct finding *f = pair_finding(c, sink, at, FINDING_R107,
-		findings_text(sink, "%s did not move over %lld steps", stream_name(sink, p->later),
-			(long long)steps));
+		findings_text(sink, "%s did not move over %s", stream_name(sink, p->later),
+			counted_text(sink, (uint64_t)steps, "step")));
 	if (!proven)
 		return;
 	double dropout = 0;

@@ -244,8 +244,8 @@ static void check_counter(struct audit_case *c, struct findings *sink, double up
 		f->cause =
 			updates == (double)steps
 				? findings_text(sink,
-					  "its counter started at zero %lld steps ago, at the previous checkpoint",
-					  (long long)steps)
+					  "its counter started at zero %s ago, at the previous checkpoint",
+					  counted_text(sink, (uint64_t)steps, "step"))
 				: "it was made anew in between, or its file is of an earlier save";
 		f->meaning =
 			"the moments start cold: the first updates after the resume are far too large";
@@ -802,8 +802,9 @@ static bool schedule_moves(struct audit_case *c, struct findings *sink, int64_t 
 	double expected = (double)before / (double)step_before * (double)steps;
 	if (before == step_before && at - before != steps) {
 		schedule_finding(c, sink, FINDING_T102, at, before + steps,
-			findings_text(sink, "the schedule advanced by %lld over %lld steps",
-				(long long)(at - before), (long long)steps));
+			findings_text(sink, "the schedule advanced by %lld over %s",
+				(long long)(at - before),
+				counted_text(sink, (uint64_t)steps, "step")));
 	} else if (before != step_before && fabs((double)(at - before) - expected) > 1.5 &&
 		   expected >= 4) {
 		struct finding *f = schedule_finding(c, sink, FINDING_T102, at - before,
@@ -1112,9 +1113,10 @@ static void check_stale_shards(struct audit_case *c, struct findings *sink, int6
 		if (w.known == 0 || w.same < w.known)
 			continue;
 		struct finding *f = finding_add(sink, FINDING_I105,
-			"the %llu weights in %s are those of %lld steps earlier, while the others changed",
+			"the %llu weights in %s are those of %s earlier, while the others changed",
 			(unsigned long long)w.same,
-			findings_escaped(sink, slice_of(s->files.items[i].path)), (long long)steps);
+			findings_escaped(sink, slice_of(s->files.items[i].path)),
+			counted_text(sink, (uint64_t)steps, "step"));
 		place_file(sink, f, s, i);
 		f->place.step_first = f->place.step_last = case_step(c);
 		f->observed = quantity_count((int64_t)w.same);
@@ -1142,8 +1144,8 @@ static void run_tensors_change(struct audit_case *c, struct findings *sink, stru
 	}
 	if (w.known > 0 && w.same == w.known && steps > 0) {
 		struct finding *f = finding_add(sink, FINDING_T115,
-			"all %llu weights are what they were %lld steps earlier",
-			(unsigned long long)w.known, (long long)steps);
+			"all %llu weights are what they were %s earlier",
+			(unsigned long long)w.known, counted_text(sink, (uint64_t)steps, "step"));
 		place_file(sink, f, c->current, NO_FILE);
 		f->place.step_last = case_step(c);
 		f->place.step_first = case_step(c) - steps;
@@ -1365,8 +1367,8 @@ static void run_averages(struct audit_case *c, struct findings *sink, struct cov
 		if (average.known > 0 && average.same == average.known && live.same < live.known)
 			averages_finding(c, sink,
 				findings_text(sink,
-					"the averaged weights (EMA) did not move over %lld steps, while the live ones did",
-					(long long)steps),
+					"the averaged weights (EMA) did not move over %s, while the live ones did",
+					counted_text(sink, (uint64_t)steps, "step")),
 				average.same);
 	}
 	cover_ran(cover, name, subject, "tensors", known, now,

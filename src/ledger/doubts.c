@@ -129,9 +129,13 @@ static void doubt_steps(struct ledger *l, uint32_t attempt)
 	}
 	if (holes == 0)
 		return;
-	snprintf(text, sizeof text, ": %lld steps are not in the log (steps %lld to %lld%s)",
-		(long long)missing, (long long)from, (long long)to,
-		holes > 1 ? ", and others" : "");
+	if (missing == 1)
+		snprintf(text, sizeof text, ": step %lld is not in the log", (long long)from);
+	else
+		snprintf(text, sizeof text,
+			": %lld steps are not in the log (steps %lld to %lld%s)",
+			(long long)missing, (long long)from, (long long)to,
+			holes > 1 ? ", and others" : "");
 	note(l, attempt, text);
 }
 
