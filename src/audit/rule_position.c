@@ -490,8 +490,9 @@ static void run_position_moves(struct audit_case *c, struct findings *sink, stru
 		const char *what = findings_text(sink, "%s", fact_rows[f->key].name);
 		if (y == x && (total || same_epoch || !whole_epochs))
 			position_finding(c, sink, FINDING_P104,
-				findings_text(sink, "%s is still %s after %lld more steps", what,
-					rounded_text(sink, y, DIGITS), (long long)steps),
+				findings_text(sink, "%s is still %s after %s", what,
+					rounded_text(sink, y, DIGITS),
+					counted_text(sink, (uint64_t)steps, "more step")),
 				f, x, y);
 		else if (y < x && (total || same_epoch))
 			position_finding(c, sink, FINDING_P103,
