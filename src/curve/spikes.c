@@ -218,7 +218,7 @@ static size_t find_recovery(const struct search *q, struct event *v, size_t end,
 		back = back << 1 | (q->c->v[i] <= expected_at(v, i) + SPIKE_BACK * v->scale);
 		back &= (1u << SPIKE_BACK_POINTS) - 1;
 		if (back >> (SPIKE_BACK_POINTS - 1) &&
-			__builtin_popcount(back) >= SPIKE_BACK_POINTS - 1)
+			(unsigned)__builtin_popcount(back) >= SPIKE_BACK_POINTS - 1)
 			return i + 1 - SPIKE_BACK_POINTS;
 	}
 	return end;
