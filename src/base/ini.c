@@ -154,8 +154,7 @@ int ini_parse(struct ini *ini, struct slice text, struct error *e)
 		struct slice line = {text.p, end ? (size_t)(end - text.p) : text.n};
 		size_t used = line.n + (end != NULL);
 		text = (struct slice){text.p + used, text.n - used};
-		if (line.n > 0 && line.p[line.n - 1] == '\r')
-			line.n--;
+		line = slice_without_return(line);
 		status = check_line(line, number, e);
 		line = slice_trim(line);
 		if (status < 0 || line.n == 0 || line.p[0] == '#' || line.p[0] == ';')

@@ -41,6 +41,20 @@ static inline bool slice_ends(struct slice a, struct slice suffix)
 	       (suffix.n == 0 || memcmp(a.p + (a.n - suffix.n), suffix.p, suffix.n) == 0);
 }
 
+/* Without the byte order mark that may stand before a text in UTF-8. */
+static inline struct slice slice_without_mark(struct slice s)
+{
+	return slice_starts(s, SLICE("\xef\xbb\xbf")) ? (struct slice){s.p + 3, s.n - 3} : s;
+}
+
+/* A line without the carriage return that may stand before its end. */
+static inline struct slice slice_without_return(struct slice line)
+{
+	if (line.n > 0 && line.p[line.n - 1] == '\r')
+		line.n--;
+	return line;
+}
+
 /* Order of bytes, the shorter first where one is the other's prefix. */
 int slice_compare(struct slice a, struct slice b);
 

@@ -7,6 +7,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "base/replace.h"
 #include "base/text.h"
 
 #define COMPLAINT_MAX 8192u
@@ -231,4 +232,69 @@ int answer_usage(const struct options *o, const char *complaint)
 	fprintf(stderr, "reprise: %s\n", complaint);
 	fprintf(stderr, "reprise %s%s--help says what there is\n", command, space);
 	return write_json_error(o, "usage", NULL, complaint, ERROR_NO_OFFSET, EXIT_STATUS_USAGE);
+}
+
+/* To stdout as it comes, or to a file that gets its name when it is whole. */
+struct output {
+	struct replacement file;
+	struct strbuf out;
+	const char *path;
+	bool gone; /* whoever reads stdout has gone, or it cannot be written */
+};
+
+static int write_piece(void *context, struct slice text, struct error *e)
+{
+	struct output *out = context;
+
+	if (out->path)
+		return replacement_write(&out->file, text, e);
+	strbuf_add_slice(&out->out, text);
+	if (out->out.failed)
+		return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for a piece of the text");
+	if (answer_flush(&out->out, true))
+		return RP_OK;
+	out->gone = true;
+	return fail(e, RP_E_IO, ERROR_NO_OFFSET, "cannot write to stdout");
+}
+
+/* What reading left out, on stderr: the text itself goes to stdout. */
+static void complain_losses(const struct report *r, const char *lister)
+{
+	struct error e = ERROR_INIT;
+
+	for (size_t i = 0; i < r->coverage.list.count; i++) {
+		if (!r->coverage.list.items[i].reason)
+			continue;
+		fail(&e, RP_E_FORMAT, ERROR_NO_OFFSET, "%s; `%s` lists them",
+			r->coverage.list.items[i].reason, lister);
+		answer_complain(NULL, &e);
+	}
+}
+
+int answer_text(const struct options *o, const char *subject, const char *lister,
+	answer_make_fn *make, const void *context)
+{
+	struct output out = {.path = o->output};
+	struct error e = ERROR_INIT;
+	struct report r;
+
+	if (out.path && replacement_open(&out.file, out.path, &e) < 0)
+		return answer_error(o, out.path, &e);
+	report_init(&r, o->command->name);
+	answer_init(&out.out, o);
+	int status = make(&r, write_piece, &out, context, &e);
+	if (out.path && status == RP_OK)
+		status = replacement_commit(&out.file, &e);
+	else if (out.path)
+		replacement_abandon(&out.file);
+	strbuf_release(&out.out);
+	if (status == RP_OK && r.exit == EXIT_STATUS_FAILED)
+		status = fail(
+			&e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory to say what was left out");
+	if (status == RP_OK)
+		complain_losses(&r, lister);
+	report_release(&r);
+	if (status == RP_OK)
+		return EXIT_STATUS_FINE;
+	return out.gone ? EXIT_STATUS_FAILED : answer_error(o, subject, &e);
 }

@@ -9,6 +9,7 @@
 #include "cli/options.h"
 #include "report/json_writer.h"
 #include "report/report.h"
+#include "report/write_log.h"
 
 #define WIDTH_PIPED 100u /* columns where stdout is no terminal: the same in every environment */
 
@@ -27,6 +28,18 @@ bool answer_flush(struct strbuf *out, bool all);
 /* Render a finished report as asked for and write it; returns its exit status. The report is
  * released. */
 int answer_report(const struct options *o, struct report *r);
+
+/* Make a text piece by piece; what was left out of it goes into the report. */
+typedef int answer_make_fn(
+	struct report *r, log_write_fn *write, void *out, const void *context, struct error *e);
+
+/*
+ * Answer with such a text: to stdout as it comes, or to the file that -o names, which gets its name
+ * when it is whole. What was left out is said on stderr, with the command that lists it. `subject`
+ * is what an error is about, or NULL where it says that itself. Returns the exit status.
+ */
+int answer_text(const struct options *o, const char *subject, const char *lister,
+	answer_make_fn *make, const void *context);
 
 /*
  * Say why nothing could be answered: "reprise: PATH: sentence (offset N)" on stderr, and where JSON

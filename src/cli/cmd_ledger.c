@@ -2,7 +2,6 @@
 /* Sample logs: one command with actions of its own. */
 #include <string.h>
 
-#include "base/replace.h"
 #include "base/text.h"
 #include "cli/answer.h"
 
@@ -55,72 +54,29 @@ static int run_find(const struct options *o, const char *const *paths, size_t n)
 	return answer_logs(o, paths, n, logs_find);
 }
 
-/* To stdout as it comes, or to a file that gets its name when it is whole. */
-struct output {
-	struct replacement file;
-	struct strbuf out;
-	const char *path;
-	bool gone; /* whoever reads stdout has gone, or it cannot be written */
+struct export
+{
+	const char *const *paths;
+	size_t n;
+	struct log_options log;
+	enum log_form form;
 };
 
-static int write_piece(void *context, struct slice text, struct error *e)
+static int make_export(
+	struct report *r, log_write_fn *write, void *out, const void *context, struct error *e)
 {
-	struct output *out = context;
+	const struct export *x = context;
 
-	if (out->path)
-		return replacement_write(&out->file, text, e);
-	strbuf_add_slice(&out->out, text);
-	if (out->out.failed)
-		return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for a piece of the log");
-	if (answer_flush(&out->out, true))
-		return RP_OK;
-	out->gone = true;
-	return fail(e, RP_E_IO, ERROR_NO_OFFSET, "cannot write to stdout");
-}
-
-/* What reading left out, on stderr: the log itself goes to stdout. */
-static void complain_losses(const struct report *r)
-{
-	struct error e = ERROR_INIT;
-
-	for (size_t i = 0; i < r->coverage.list.count; i++) {
-		if (!r->coverage.list.items[i].reason)
-			continue;
-		fail(&e, RP_E_FORMAT, ERROR_NO_OFFSET, "%s; `reprise ledger show` lists them",
-			r->coverage.list.items[i].reason);
-		answer_complain(NULL, &e);
-	}
+	return logs_export(r, x->paths, x->n, &x->log, x->form, write, out, e);
 }
 
 static int run_export(const struct options *o, const char *const *paths, size_t n)
 {
-	struct log_options log = log_options_of(o);
-	struct output out = {.path = o->output};
-	struct error e = ERROR_INIT;
-	struct report r;
 	bool csv = o->form ? strcmp(o->form, "csv") == 0
 			   : o->output && slice_ends(slice_of(o->output), SLICE(".csv"));
+	struct export x = {paths, n, log_options_of(o), csv ? LOG_CSV : LOG_JSONL};
 
-	if (out.path && replacement_open(&out.file, out.path, &e) < 0)
-		return answer_error(o, out.path, &e);
-	report_init(&r, o->command->name);
-	answer_init(&out.out, o);
-	int status =
-		logs_export(&r, paths, n, &log, csv ? LOG_CSV : LOG_JSONL, write_piece, &out, &e);
-	if (out.path && status == RP_OK)
-		status = replacement_commit(&out.file, &e);
-	else if (out.path)
-		replacement_abandon(&out.file);
-	strbuf_release(&out.out);
-	if (status == RP_OK && r.exit == EXIT_STATUS_FAILED)
-		status = fail(
-			&e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory to say what was left out");
-	if (status == RP_OK)
-		complain_losses(&r);
-	report_release(&r);
-	if (status == RP_OK)
-		return EXIT_STATUS_FINE;
-	return out.gone ? EXIT_STATUS_FAILED : answer_error(o, n == 1 ? paths[0] : NULL, &e);
+	return answer_text(o, n == 1 ? paths[0] : NULL, "reprise ledger show", make_export, &x);
 }
 
 static int run_import(const struct options *o, const char *const *paths, size_t n)

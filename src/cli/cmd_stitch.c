@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "api/curves.h"
-#include "base/replace.h"
 #include "cli/answer.h"
 
 #define PLOT_WIDTH_MAX 100u
@@ -47,70 +46,24 @@ static struct curves_options curves_options_of(const struct options *o, struct s
 		.output = o->output};
 }
 
-/* The table to stdout as it comes, or to a file that gets its name when it is whole. */
-struct table {
-	struct replacement file;
-	struct strbuf out;
-	const char *path;
-	bool gone; /* whoever reads stdout has gone, or it cannot be written */
-};
-
-static int write_piece(void *context, struct slice text, struct error *e)
-{
-	struct table *out = context;
-
-	if (out->path)
-		return replacement_write(&out->file, text, e);
-	strbuf_add_slice(&out->out, text);
-	if (answer_flush(&out->out, true))
-		return RP_OK;
-	out->gone = true;
-	return fail(e, RP_E_IO, ERROR_NO_OFFSET, "cannot write to stdout");
-}
-
-/* What reading left out, on stderr: the table itself goes to stdout. */
-static void complain_losses(const struct report *r)
-{
-	struct error e = ERROR_INIT;
-
-	for (size_t i = 0; i < r->coverage.list.count; i++) {
-		if (!r->coverage.list.items[i].reason)
-			continue;
-		fail(&e, RP_E_FORMAT, ERROR_NO_OFFSET, "%s; `reprise stitch -v` lists them",
-			r->coverage.list.items[i].reason);
-		answer_complain(NULL, &e);
-	}
-}
-
 /* What an error is about; of several logs it names the one itself. */
 static const char *only_operand(const struct options *o)
 {
 	return o->operand_count == 1 ? o->operands[0] : NULL;
 }
 
-static int answer_table(const struct options *o, const struct curves_options *c)
-{
-	struct table out = {.path = o->output};
-	struct error e = ERROR_INIT;
-	struct report r;
+struct table {
+	const struct options *options;
+	const struct curves_options *curves;
+};
 
-	if (out.path && replacement_open(&out.file, out.path, &e) < 0)
-		return answer_error(o, out.path, &e);
-	report_init(&r, o->command->name);
-	answer_init(&out.out, o);
-	int status =
-		curves_export(&r, o->operands, (size_t)o->operand_count, c, write_piece, &out, &e);
-	if (out.path && status == RP_OK)
-		status = replacement_commit(&out.file, &e);
-	else if (out.path)
-		replacement_abandon(&out.file);
-	strbuf_release(&out.out);
-	if (status == RP_OK)
-		complain_losses(&r);
-	report_release(&r);
-	if (status == RP_OK)
-		return EXIT_STATUS_FINE;
-	return out.gone ? EXIT_STATUS_FAILED : answer_error(o, only_operand(o), &e);
+static int make_table(
+	struct report *r, log_write_fn *write, void *out, const void *context, struct error *e)
+{
+	const struct table *t = context;
+
+	return curves_export(r, t->options->operands, (size_t)t->options->operand_count, t->curves,
+		write, out, e);
 }
 
 int cmd_stitch(const struct options *o)
@@ -123,7 +76,8 @@ int cmd_stitch(const struct options *o)
 	if (o->csv && o->json)
 		return answer_usage(o, "--csv and --format json contradict each other");
 	if (o->csv || o->output)
-		return answer_table(o, &c);
+		return answer_text(o, only_operand(o), "reprise stitch -v", make_table,
+			&(struct table){o, &c});
 	report_init(&r, o->command->name);
 	if (curves_stitch(&r, o->operands, (size_t)o->operand_count, &c, &e) == RP_OK)
 		return answer_report(o, &r);

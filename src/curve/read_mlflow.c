@@ -31,9 +31,7 @@ static size_t split(struct slice line, struct slice *fields)
 {
 	size_t n = 0;
 
-	line = slice_trim(line);
-	if (line.n > 0 && line.p[line.n - 1] == '\r')
-		line.n--;
+	line = slice_without_return(slice_trim(line));
 	while (line.n > 0 && n < FIELDS_MAX) {
 		const char *space = memchr(line.p, ' ', line.n);
 		size_t length = space ? (size_t)(space - line.p) : line.n;

@@ -28,20 +28,6 @@ struct table {
 
 /* Cells ---------------------------------------------------------------------------------------- */
 
-static struct slice without_return(struct slice line)
-{
-	if (line.n > 0 && line.p[line.n - 1] == '\r')
-		line.n--;
-	return line;
-}
-
-static struct slice without_mark(struct slice line)
-{
-	static const struct slice mark = {"\xef\xbb\xbf", 3};
-
-	return slice_starts(line, mark) ? (struct slice){line.p + 3, line.n - 3} : line;
-}
-
 /*
  * A quoted cell at `p`, its text to `out`; where it ends, or NULL where its quote stays open or
  * something stands behind it.
@@ -175,12 +161,12 @@ static struct header look_at_header(const struct slice *names, size_t n)
 
 static int probe(const char *name, const char *head, size_t n)
 {
-	struct slice line = without_mark((struct slice){head, n});
+	struct slice line = slice_without_mark((struct slice){head, n});
 	const char *end = line.n ? memchr(line.p, '\n', line.n) : NULL;
 
 	if (!end || end == line.p)
 		return 0;
-	line = without_return((struct slice){line.p, (size_t)(end - line.p)});
+	line = slice_without_return((struct slice){line.p, (size_t)(end - line.p)});
 	struct slice *cells = malloc(CELLS_MAX * sizeof *cells + line.n);
 	if (!cells)
 		return 0;
@@ -318,9 +304,9 @@ static int take_line(struct table *t, enum line_state state, struct error *e)
 		if (is_open(t->lines.text))
 			lines_part(&t->lines);
 	}
-	struct slice line = without_return(t->lines.text);
+	struct slice line = slice_without_return(t->lines.text);
 	if (t->lines.offset == 0)
-		line = without_mark(line);
+		line = slice_without_mark(line);
 	if (slice_trim(line).n == 0)
 		return RP_OK;
 	if (t->separator == '\0')

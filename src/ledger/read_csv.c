@@ -482,20 +482,6 @@ static int gather(struct csv *c, const struct row *row, struct error *e)
 
 /* Lines ---------------------------------------------------------------------------------------- */
 
-static struct slice without_return(struct slice line)
-{
-	if (line.n > 0 && line.p[line.n - 1] == '\r')
-		line.n--;
-	return line;
-}
-
-static struct slice without_mark(struct slice line)
-{
-	static const struct slice mark = {"\xef\xbb\xbf", 3};
-
-	return slice_starts(line, mark) ? (struct slice){line.p + 3, line.n - 3} : line;
-}
-
 /* The columns of a header row; their number, or 0 where it is none. */
 static size_t read_columns(struct slice line, char comma, struct header *h)
 {
@@ -536,12 +522,12 @@ static char find_comma(struct slice line, struct header *h)
 
 static struct slice first_line(const char *head, size_t n)
 {
-	struct slice line = without_mark((struct slice){head, n});
+	struct slice line = slice_without_mark((struct slice){head, n});
 	const char *end = line.n ? memchr(line.p, '\n', line.n) : NULL;
 
 	if (end)
 		line.n = (size_t)(end - line.p);
-	return without_return(line);
+	return slice_without_return(line);
 }
 
 static bool probe(const char *head, size_t n, bool named)
@@ -583,7 +569,7 @@ static int take_line(struct csv *c, struct error *e)
 	struct slice line = c->lines.text;
 	struct row row;
 
-	if (without_return(line).n == 0)
+	if (slice_without_return(line).n == 0)
 		return RP_OK;
 	r->ledger->lines++;
 	if (is_open(line)) {
@@ -594,7 +580,7 @@ static int take_line(struct csv *c, struct error *e)
 			lines_part(&c->lines);
 		line = c->lines.text;
 	}
-	if (!take_row(c, without_return(line), &row, e)) {
+	if (!take_row(c, slice_without_return(line), &row, e)) {
 		if (!c->what)
 			return e->status;
 		if (c->what_column)

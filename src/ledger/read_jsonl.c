@@ -9,15 +9,6 @@
 #include "base/scan.h"
 #include "ledger/step_line.h"
 
-static const char byte_order_mark[] = "\xef\xbb\xbf";
-
-static struct slice without_mark(struct slice text)
-{
-	if (text.n >= 3 && memcmp(text.p, byte_order_mark, 3) == 0)
-		return (struct slice){text.p + 3, text.n - 3};
-	return text;
-}
-
 static bool is_blank(struct slice text)
 {
 	return scan_space(text.p) == text.p + text.n;
@@ -40,7 +31,7 @@ static bool has_key(struct slice line)
  */
 static bool probe(const char *head, size_t n, bool named)
 {
-	struct slice rest = without_mark((struct slice){head, n});
+	struct slice rest = slice_without_mark((struct slice){head, n});
 	bool first = true;
 
 	while (rest.n > 0) {
@@ -65,7 +56,7 @@ static bool probe(const char *head, size_t n, bool named)
 
 static int read_header(struct reading *r, struct error *e)
 {
-	struct slice head = without_mark((struct slice){r->head, r->head_n});
+	struct slice head = slice_without_mark((struct slice){r->head, r->head_n});
 	const char *end = head.n ? memchr(head.p, '\n', head.n) : NULL;
 	struct arena scratch;
 	bool is_header;
@@ -140,7 +131,7 @@ static int take_next(struct jsonl *j, enum line_state state, struct error *e)
 	j->r->line = j->lines.number;
 	j->r->offset = j->lines.offset;
 	if (j->lines.number == 1)
-		text = without_mark(text);
+		text = slice_without_mark(text);
 	if (state == LINE_LAST)
 		return take_last(j, text, e);
 	if (state == LINE_TOO_LONG) {
