@@ -133,11 +133,7 @@ static int open_all(struct opened *v, struct report *r, const char *const *paths
 
 static const char *number(struct report *r, double v)
 {
-	struct strbuf b;
-
-	strbuf_init(&b, 64);
-	text_add_signed_count(&b, llround(v));
-	return report_take(r, &b);
+	return report_number(r, llround(v));
 }
 
 static const char *rounded(struct report *r, double v, int digits)
@@ -153,11 +149,6 @@ static const char *rounded(struct report *r, double v, int digits)
 static const char *at(struct report *r, const struct stitch *s, double x)
 {
 	return s->axis == CURVE_EPOCHS ? rounded(r, x, 5) : number(r, x);
-}
-
-static const char *count_words(struct report *r, uint64_t n, const char *unit)
-{
-	return report_text(r, "%s %s%s", number(r, (double)n), unit, n == 1 ? "" : "s");
 }
 
 static struct quantity real_or_none(double v)
@@ -223,7 +214,7 @@ static const char *fate_words(
 				a->rivals, a->rivals == 1 ? "" : "s"));
 	if (a->gap > 0)
 		add_fate(&b, report_text(r, "%s before it not in the logs",
-				     count_words(r, (uint64_t)llround(a->gap), "step")));
+				     report_counted(r, (uint64_t)llround(a->gap), "step")));
 	if (a->points > 0 && a->dead == a->points)
 		add_fate(&b, "dead");
 	else if (a->dead > 0)
@@ -265,7 +256,7 @@ static void add_attempt(struct report *r, struct report_table *t, const struct c
 	const char *cells[] = {run, report_text(r, "%sattempt %u", off ? "  " : "", a->number),
 		report_text(r, "%s %s–%s", curve_unit_name(s->axis), at(r, s, a->first_x),
 			at(r, s, a->last_x)),
-		NULL, count_words(r, a->points, "point"), NULL, from_words(r, s, a), NULL, NULL,
+		NULL, report_counted(r, a->points, "point"), NULL, from_words(r, s, a), NULL, NULL,
 		NULL, NULL, fate};
 	struct quantity values[12] = {text_or_none(name), quantity_count(a->number),
 		count_or_none(a->first_x), count_or_none(a->last_x),
@@ -295,7 +286,7 @@ static void add_series(struct report *r, struct report_table *t, const struct ca
 		const char *cells[] = {curve_role_name(s->role),
 			findings_escaped(&r->findings, slice_of(s->name)),
 			report_text(r, "over %s", curve_unit_name(s->unit)), means[s->mean],
-			count_words(r, s->points, "point"), c->log->files.items[s->file].path};
+			report_counted(r, s->points, "point"), c->log->files.items[s->file].path};
 		struct quantity values[6] = {{0}, {0}, quantity_text(curve_unit_name(s->unit)), {0},
 			quantity_count((int64_t)s->points), {0}};
 		report_add_row_values(r, t, TONE_PLAIN, cells, values);
@@ -605,11 +596,11 @@ void curves_cover(struct report *r, const struct curve_log *l)
 	for (size_t i = 0; i < l->files.count; i++)
 		lines += l->files.items[i].lines;
 	if (l->lost > 0)
-		reason = report_text(r, "%s%s not understood", count_words(r, l->lost, "line"),
+		reason = report_text(r, "%s%s not understood", report_counted(r, l->lost, "line"),
 			l->lost == 1 ? " was" : " were");
 	else if (l->dropped > 0)
-		reason = report_text(
-			r, "%s beyond --limit curve-points", count_words(r, l->dropped, "point"));
+		reason = report_text(r, "%s beyond --limit curve-points",
+			report_counted(r, l->dropped, "point"));
 	cover_ran(&r->coverage, "curve-log", "the logs", "lines",
 		lines > l->lost ? lines - l->lost : 0, lines, reason);
 	r->incomplete = r->incomplete || l->dropped > 0;
@@ -635,7 +626,7 @@ static void tell_cut(struct report *r, size_t rows)
 	const char *cells[] = {NULL, NULL,
 		report_text(r,
 			"the table of the curve in the JSON ends after %s; --csv has all of it",
-			count_words(r, rows, "row"))};
+			report_counted(r, rows, "row"))};
 
 	report_add_row(r, curves_find_tables(r).notes, TONE_PLAIN, cells);
 }
@@ -719,8 +710,8 @@ static void add_olmo(struct report *r, const struct stitch *s)
 	struct olmo o = olmo_score(v, g, has, n, flags);
 	struct report_table *t =
 		report_add_table(r, "olmo", "spikes by OLMo-core's rule", columns, 5);
-	const char *cells[] = {"6 σ above the mean of 128", count_words(r, o.points, "point"),
-		count_words(r, o.spikes, "spike"),
+	const char *cells[] = {"6 σ above the mean of 128", report_counted(r, o.points, "point"),
+		report_counted(r, o.spikes, "spike"),
 		isnan(o.total) ? "no total yet"
 			       : report_text(r, "%s of all", rounded(r, o.total, 6)),
 		isnan(o.score) ? "fewer than 10 000 points"
@@ -757,9 +748,9 @@ static void summarize(struct report *r, const struct case_curve *c)
 		t->line.count ? &t->values.items[t->line.items[t->line.count - 1]] : NULL;
 
 	r->summary = report_text(r, "%s · %s · %s on the line%s%s",
-		count_words(r, c->log->files.count, "log file"),
-		count_words(r, s->attempts.count, "attempt"),
-		count_words(r, t->line.count, "point"),
+		report_counted(r, c->log->files.count, "log file"),
+		report_counted(r, s->attempts.count, "attempt"),
+		report_counted(r, t->line.count, "point"),
 		t->dead ? report_text(r, " · %s dead", number(r, (double)t->dead)) : "",
 		last ? report_text(r, " · %s %s at %s", curve_role_name(t->role),
 			       rounded(r, last->value, 5), at(r, s, last->x))
@@ -774,12 +765,13 @@ const char *curves_evidence(struct report *r, size_t resumes, size_t match, size
 	if (match == 0)
 		return report_text(r,
 			"nothing speaks against %s, and no interrupted attempt logged steps that prove %s",
-			resumes == 1 ? "the resume"
-				     : report_text(r, "the %s", count_words(r, resumes, "resume")),
+			resumes == 1
+				? "the resume"
+				: report_text(r, "the %s", report_counted(r, resumes, "resume")),
 			resumes == 1 ? "it" : "any of them");
 	return report_text(r, "%s of %s %s the interrupted attempt (%s)%s",
-		number(r, (double)match), count_words(r, resumes, "resume"),
-		match == 1 ? "matches" : "match", count_words(r, steps, "logged step"),
+		number(r, (double)match), report_counted(r, resumes, "resume"),
+		match == 1 ? "matches" : "match", report_counted(r, steps, "logged step"),
 		match == resumes ? "" : "; nothing speaks against the others");
 }
 

@@ -64,15 +64,6 @@ static const char *counted(struct report *r, uint64_t n, const char *one, const 
 	return report_take(r, &b);
 }
 
-static const char *number(struct report *r, int64_t n)
-{
-	struct strbuf b;
-
-	strbuf_init(&b, 40);
-	text_add_signed_count(&b, n);
-	return report_take(r, &b);
-}
-
 static struct quantity quantity_or_none(int64_t n, int64_t none)
 {
 	return n == none ? (struct quantity){0} : quantity_count(n);
@@ -153,7 +144,7 @@ static void summarize(struct log_view *v)
 		counted(r, l->steps.count, "step", "steps"),
 		counted(r, l->rows, "sample", "samples"), d && d->name[0] ? " of " : "",
 		d && d->name[0] ? escaped(r, d->name) : "", size ? ", which has " : "",
-		size ? number(r, (int64_t)size) : "");
+		size ? report_number(r, (int64_t)size) : "");
 }
 
 static const char *attempt_end(struct log_view *v, const struct ledger_attempt *a)
@@ -162,7 +153,8 @@ static const char *attempt_end(struct log_view *v, const struct ledger_attempt *
 		return NULL;
 	if (a->end_step == LEDGER_NO_STEP || a->end_step == a->last_step)
 		return escaped(v->r, a->end);
-	return report_text(v->r, "%s at step %s", escaped(v->r, a->end), number(v->r, a->end_step));
+	return report_text(
+		v->r, "%s at step %s", escaped(v->r, a->end), report_number(v->r, a->end_step));
 }
 
 static void add_attempt(struct log_view *v, struct report_table *t, uint32_t i)
@@ -176,16 +168,18 @@ static void add_attempt(struct log_view *v, struct report_table *t, uint32_t i)
 	const char *cells[] = {report_text(r, "attempt %s", attempt_name(v, i)),
 		!any ? "no steps"
 		: a->first_step == a->last_step
-			? report_text(r, "step %s", number(r, a->first_step))
-			: report_text(r, "steps %s to %s", number(r, a->first_step),
-				  number(r, a->last_step)),
+			? report_text(r, "step %s", report_number(r, a->first_step))
+			: report_text(r, "steps %s to %s", report_number(r, a->first_step),
+				  report_number(r, a->last_step)),
 		NULL, counted(r, a->rows, "sample", "samples"),
-		any && g->alive < a->steps ? report_text(r, "%s rolled back",
-						     number(r, (int64_t)(a->rows - g->alive_rows)))
-					   : NULL,
-		!said               ? NULL
-		: a->from_step == 0 ? "fresh"
-				    : report_text(r, "from step %s", number(r, a->from_step)),
+		any && g->alive < a->steps
+			? report_text(r, "%s rolled back",
+				  report_number(r, (int64_t)(a->rows - g->alive_rows)))
+			: NULL,
+		!said ? NULL
+		: a->from_step == 0
+			? "fresh"
+			: report_text(r, "from step %s", report_number(r, a->from_step)),
 		attempt_end(v, a), a->kind == ATTEMPT_TRAIN ? NULL : kinds[a->kind],
 		a->line ? report_text(r, "%s line %llu", escaped(r, a->file),
 				  (unsigned long long)a->line)
@@ -256,8 +250,9 @@ static void add_source(
 	const char *cells[] = {source ? source_name(v, index) : "(none said)",
 		counted(r, s->samples, "sample", "samples"), share_text(r, share),
 		isnan(weight) ? NULL : report_text(r, "weight %s", real_text(r, weight)),
-		source && source->size ? report_text(r, "of %s", number(r, (int64_t)source->size))
-				       : NULL,
+		source && source->size
+			? report_text(r, "of %s", report_number(r, (int64_t)source->size))
+			: NULL,
 		s->tokens ? counted(r, s->tokens, "token", "tokens") : NULL,
 		s->with_loss
 			? report_text(r, "loss %s", real_text(r, s->loss / (double)s->with_loss))
@@ -338,7 +333,7 @@ static void add_checkpoint(struct log_view *v, struct report_table *t,
 	const struct ledger_checkpoint *c, const struct seen *seen)
 {
 	struct report *r = v->r;
-	const char *cells[] = {report_text(r, "checkpoint %s", number(r, c->step)),
+	const char *cells[] = {report_text(r, "checkpoint %s", report_number(r, c->step)),
 		report_text(r, "attempt %s", attempt_name(v, c->attempt)),
 		seen ? counted(r, seen->samples, "sample seen", "samples seen") : NULL,
 		seen ? report_text(r, "%016llx%016llx", (unsigned long long)seen->sum[1],
@@ -418,7 +413,7 @@ static void add_hit(struct log_view *v, struct report_table *t, const struct sea
 	bool worker = h->part.worker != UINT16_MAX;
 
 	const char *cells[] = {report_text(r, "attempt %s", attempt_name(v, s->attempt)),
-		report_text(r, "step %s", number(r, s->step)),
+		report_text(r, "step %s", report_number(r, s->step)),
 		s->epoch < 0 ? NULL : report_text(r, "epoch %d", s->epoch),
 		report_text(r, "dp %u", h->part.dp), report_text(r, "micro %u", h->part.micro),
 		worker ? report_text(r, "worker %u", h->part.worker) : NULL,
@@ -463,7 +458,7 @@ static int find_key(struct log_view *v, struct error *e)
 			counted(r, hits.total, "time", "times"),
 			hits.total > hits.list.count ? ""
 						     : report_text(r, ", %s on the surviving line",
-							       number(r, (int64_t)alive)),
+							       report_number(r, (int64_t)alive)),
 			hits.total > shown ? report_text(r, "; the first %zu are shown", shown)
 					   : "");
 	}
@@ -506,7 +501,7 @@ static void add_step_samples(struct log_view *v, struct report_table *t,
 	for (uint32_t i = 0; i < g->parts; i++) {
 		const struct ledger_part *p = &l->parts.items[g->first + i];
 		const char *cells[] = {report_text(v->r, "attempt %s", attempt_name(v, s->attempt)),
-			report_text(v->r, "step %s", number(v->r, s->step)),
+			report_text(v->r, "step %s", report_number(v->r, s->step)),
 			report_text(v->r, "dp %u", p->dp), report_text(v->r, "micro %u", p->micro),
 			ids_text(v, buffer, at, p->n, e)};
 		struct quantity values[5] = {quantity_count(l->attempts.items[s->attempt].number),
@@ -542,7 +537,7 @@ static void add_step(struct log_view *v, struct report_table *t, uint32_t row)
 	bool alive = search_alive(&v->lines, l, row);
 	struct report *r = v->r;
 
-	const char *cells[] = {report_text(r, "step %s", number(r, s->step)),
+	const char *cells[] = {report_text(r, "step %s", report_number(r, s->step)),
 		report_text(r, "attempt %s", attempt_name(v, s->attempt)),
 		s->epoch < 0 ? NULL : report_text(r, "epoch %d", s->epoch),
 		counted(r, s->n, "sample", "samples"),
@@ -615,9 +610,10 @@ static int find_step(struct log_view *v, struct error *e)
 	t = report_add_table(r, "steps", "steps", of_step, 8);
 	for (size_t i = count; i-- > 0;)
 		add_step(v, t, rows[i]);
-	r->summary = found == 0 ? report_text(r, "step %s is not in the log", number(r, last))
-				: report_text(r, "step %s, taken by %s", number(r, last),
-					  counted(r, found, "attempt", "attempts"));
+	r->summary = found == 0
+			     ? report_text(r, "step %s is not in the log", report_number(r, last))
+			     : report_text(r, "step %s, taken by %s", report_number(r, last),
+				       counted(r, found, "attempt", "attempts"));
 	if (found == 0)
 		nothing_found(v);
 	free(rows);
@@ -633,7 +629,7 @@ static const char *passes_text(
 	return report_text(r, "%s of its %s samples",
 		share_text(
 			r, (double)(c->distinct ? c->distinct : c->samples) / (double)source->size),
-		number(r, (int64_t)source->size));
+		report_number(r, (int64_t)source->size));
 }
 
 static int find_source(struct log_view *v, struct error *e)
@@ -658,8 +654,9 @@ static int find_source(struct log_view *v, struct error *e)
 	double share = c.of ? (double)c.samples / (double)c.of : 0;
 	r->summary = report_text(r, "%s of source %s on the surviving line%s, %s of all",
 		counted(r, c.samples, "sample", "samples"), escaped(r, source->name),
-		v->o->until == INT64_MAX ? ""
-					 : report_text(r, " up to step %s", number(r, v->o->until)),
+		v->o->until == INT64_MAX
+			? ""
+			: report_text(r, " up to step %s", report_number(r, v->o->until)),
 		share_text(r, share));
 	struct report_table *t = report_add_table(r, "consumed", NULL, columns, 3);
 	const struct {
@@ -678,7 +675,8 @@ static int find_source(struct log_view *v, struct error *e)
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		if (!rows[i].known)
 			continue;
-		const char *cells[] = {rows[i].name, number(r, (int64_t)rows[i].n), rows[i].remark};
+		const char *cells[] = {
+			rows[i].name, report_number(r, (int64_t)rows[i].n), rows[i].remark};
 		struct quantity values[3] = {{0}, quantity_count((int64_t)rows[i].n), {0}};
 		report_add_row_values(r, t, TONE_PLAIN, cells, values);
 	}

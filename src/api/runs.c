@@ -28,29 +28,11 @@ static struct quantity run_value(const struct run *run)
 
 /* Words ---------------------------------------------------------------------------------------- */
 
-static const char *count_words(struct report *r, uint64_t n, const char *unit)
-{
-	struct strbuf b;
-
-	strbuf_init(&b, 200);
-	text_add_count(&b, n);
-	strbuf_printf(&b, " %s%s", unit, n == 1 ? "" : "s");
-	return report_take(r, &b);
-}
-
-static const char *number(struct report *r, int64_t n)
-{
-	struct strbuf b;
-
-	strbuf_init(&b, 64);
-	text_add_signed_count(&b, n);
-	return report_take(r, &b);
-}
-
 static const char *step_range(struct report *r, int64_t first, int64_t last)
 {
-	return first == last ? report_text(r, "step %s", number(r, first))
-			     : report_text(r, "steps %s–%s", number(r, first), number(r, last));
+	return first == last ? report_text(r, "step %s", report_number(r, first))
+			     : report_text(r, "steps %s–%s", report_number(r, first),
+				       report_number(r, last));
 }
 
 static const char *attempt_words(struct report *r, const struct ledger *l, uint32_t i)
@@ -96,9 +78,9 @@ static const char *from_words(struct report *r, const struct lineage *g, uint32_
 	if (n->from_step == 0)
 		return report_text(r, "fresh%s", n->how == LINEAGE_COUNTED ? "" : hows[n->how]);
 	if (n->parent == LEDGER_NONE)
-		return report_text(
-			r, "from step %s, before the log%s", number(r, n->from_step), hows[n->how]);
-	return report_text(r, "from step %s of %s%s", number(r, n->from_step),
+		return report_text(r, "from step %s, before the log%s",
+			report_number(r, n->from_step), hows[n->how]);
+	return report_text(r, "from step %s of %s%s", report_number(r, n->from_step),
 		attempt_words(r, g->ledger, n->parent), hows[n->how]);
 }
 
@@ -132,7 +114,7 @@ static const char *fate_words(struct report *r, const struct case_line *c, uint3
 				n->rivals, n->rivals == 1 ? "" : "s"));
 	if (n->gap > 0)
 		add_fate(&b, report_text(r, "%s before it not in the log",
-				     count_words(r, (uint64_t)n->gap, "step")));
+				     report_counted(r, (uint64_t)n->gap, "step")));
 	if (a->steps == 0) {
 		add_fate(&b, "consumed nothing");
 	} else if (n->alive < a->steps) {
@@ -190,7 +172,7 @@ static void add_lineage(
 		const char *fate = fate_words(r, c, i, j, &tone);
 		const char *cells[] = {run->cell, indent_words(r, c, i),
 			a->steps ? step_range(r, a->first_step, a->last_step) : NULL, NULL, NULL,
-			a->steps ? count_words(r, a->rows, "sample") : NULL, from_words(r, g, i),
+			a->steps ? report_counted(r, a->rows, "sample") : NULL, from_words(r, g, i),
 			NULL, NULL, NULL, fate};
 		struct quantity values[11] = {run_value(run)};
 		values[1] = quantity_count(a->number);
@@ -216,8 +198,8 @@ static void add_lineage(
 		const char *cells[] = {run->cell,
 			report_text(r, "%s, %s", attempt_words(r, g->ledger, i), kinds[a->kind]),
 			a->steps ? step_range(r, a->first_step, a->last_step) : NULL, NULL, NULL,
-			a->steps ? count_words(r, a->rows, "sample") : NULL, NULL, NULL, NULL, NULL,
-			kinds[a->kind]};
+			a->steps ? report_counted(r, a->rows, "sample") : NULL, NULL, NULL, NULL,
+			NULL, kinds[a->kind]};
 		struct quantity values[11] = {run_value(run)};
 		values[1] = quantity_count(a->number);
 		report_add_row_values(r, t, TONE_DIM, cells, values);
@@ -262,18 +244,19 @@ static void add_totals(
 		strbuf_add_text(&b, " tokens");
 	}
 	const char *cells[] = {run->cell, report_text(r, "%ssurviving line", c->what),
-		count_words(r, g->steps, "step"), count_words(r, g->rows, "sample"),
-		report_text(r, "%s distinct", number(r, (int64_t)n->distinct)),
-		n->size == 0 ? NULL
-			     : report_text(r, "%s of %s never seen%s", number(r, (int64_t)never),
-				       number(r, (int64_t)n->size),
-				       is_whole(g->ledger) ? "" : ", as far as is logged"),
+		report_counted(r, g->steps, "step"), report_counted(r, g->rows, "sample"),
+		report_text(r, "%s distinct", report_number(r, (int64_t)n->distinct)),
+		n->size == 0
+			? NULL
+			: report_text(r, "%s of %s never seen%s", report_number(r, (int64_t)never),
+				  report_number(r, (int64_t)n->size),
+				  is_whole(g->ledger) ? "" : ", as far as is logged"),
 		NULL, tokens > 0 ? report_take(r, &b) : NULL,
 		n->how == EPOCHS_NONE
 			? hows[EPOCHS_NONE]
-			: report_text(r, "%s%s", count_words(r, n->epochs.count, "epoch"),
+			: report_text(r, "%s%s", report_counted(r, n->epochs.count, "epoch"),
 				  hows[n->how]),
-		g->dead_rows ? report_text(r, "%s dead", count_words(r, g->dead_rows, "sample"))
+		g->dead_rows ? report_text(r, "%s dead", report_counted(r, g->dead_rows, "sample"))
 			     : NULL};
 	struct quantity values[10] = {run_value(run)};
 	values[2] = quantity_count((int64_t)g->steps);
@@ -337,9 +320,9 @@ static const char *empty_words(struct report *r, const struct run *run, const st
 	if (samples > 0)
 		return NULL;
 	return report_text(r, "%s: no samples that training consumed are in the log%s", run->name,
-		l->lines_lost == 0
-			? ""
-			: report_text(r, ": %s left out", count_words(r, l->lines_lost, "line")));
+		l->lines_lost == 0 ? ""
+				   : report_text(r, ": %s left out",
+					     report_counted(r, l->lines_lost, "line")));
 }
 
 /* Checkpoints beside the log ------------------------------------------------------------------- */
@@ -381,8 +364,8 @@ static const char *position_words(struct beside *b, struct state *s, int64_t ste
 	found->observed = quantity_count(samples);
 	found->expected = quantity_count((int64_t)consumed);
 	found->unit = "samples";
-	return report_text(b->r, "position %s, consumed %s", number(b->r, samples),
-		number(b->r, (int64_t)consumed));
+	return report_text(b->r, "position %s, consumed %s", report_number(b->r, samples),
+		report_number(b->r, (int64_t)consumed));
 }
 
 static bool has_error(const struct findings *own)
@@ -418,7 +401,8 @@ static void add_checkpoint(struct beside *b, struct subject *s, const struct can
 	if (readable && step >= 0 && g)
 		position = position_words(b, &s->state, step, &branch, &wrong);
 	const char *cells[] = {b->run->cell, k->path,
-		step >= 0 ? report_text(b->r, "step %s", number(b->r, step)) : "step not known",
+		step >= 0 ? report_text(b->r, "step %s", report_number(b->r, step))
+			  : "step not known",
 		branch.attempt == LEDGER_NONE ? step >= 0 && g ? "not in the log" : NULL
 		: branch.rivals               ? report_text(b->r, "%s or another that reached it",
 							attempt_words(b->r, g->ledger, branch.attempt))
@@ -668,11 +652,14 @@ static void add_side(
 	const char *cells[] = {run->cell ? run->cell : run->name,
 		seed ? report_text(r, "seed %s", seed) : NULL,
 		rate ? report_text(r, "lr %s", rate) : NULL,
-		isnan(warmup) ? NULL : report_text(r, "warm-up to %s", number(r, llround(warmup))),
-		trouble.any ? report_text(r, "trouble from %s", number(r, llround(trouble.x)))
-			    : "no trouble",
+		isnan(warmup) ? NULL
+			      : report_text(r, "warm-up to %s", report_number(r, llround(warmup))),
+		trouble.any
+			? report_text(r, "trouble from %s", report_number(r, llround(trouble.x)))
+			: "no trouble",
 		trouble.any && !isnan(warmup)
-			? report_text(r, "%s behind it", number(r, llround(trouble.x - warmup)))
+			? report_text(
+				  r, "%s behind it", report_number(r, llround(trouble.x - warmup)))
 			: NULL,
 		trouble.what};
 	struct quantity values[7] = {quantity_text(run->name)};
@@ -692,9 +679,9 @@ static void add_rollback(struct report *r, struct report_table *t, const struct 
 		safe      ? b->safe_path
 		: trouble ? "no complete checkpoint before it"
 			  : "no need",
-		safe ? report_text(r, "step %s", number(r, b->safe_step)) : NULL, NULL,
+		safe ? report_text(r, "step %s", report_number(r, b->safe_step)) : NULL, NULL,
 		trouble ? report_text(r, "the newest complete one before step %s",
-				  number(r, llround(b->trouble.x)))
+				  report_number(r, llround(b->trouble.x)))
 			: "no sign of trouble: the newest complete one",
 		trouble ? report_text(r, "first sign: %s", b->trouble.what) : NULL};
 	struct quantity values[6] = {run_value(b->run)};
@@ -838,7 +825,7 @@ static void take_evidence(struct report *r, const struct sum *s, struct verdict_
 {
 	if (s->seams > 0 && s->exact == s->seams)
 		v->exact = report_text(r, "%s of answer keys came again sample by sample, at %s",
-			count_words(r, s->proven, "step"),
+			report_counted(r, s->proven, "step"),
 			s->seams == 1
 				? "the one resume"
 				: report_text(r, "all %llu resumes", (unsigned long long)s->seams));
@@ -848,18 +835,18 @@ static void take_evidence(struct report *r, const struct sum *s, struct verdict_
 		v->consistent = curves_evidence(r, s->resumes, s->matched, s->matched_steps);
 	else if (s->seams == 0)
 		v->consistent = report_text(r, "%s in %s, no resume",
-			count_words(r, s->samples, "sample"), count_words(r, s->runs, "run"));
+			report_counted(r, s->samples, "sample"), report_counted(r, s->runs, "run"));
 	else if (s->exact == 0)
 		v->consistent = report_text(r,
 			"nothing speaks against %s, and nothing proves %s exact",
 			s->seams == 1
 				? "the resume"
-				: report_text(r, "the %s", count_words(r, s->seams, "resume")),
+				: report_text(r, "the %s", report_counted(r, s->seams, "resume")),
 			s->seams == 1 ? "it" : "any of them");
 	else
-		v->consistent =
-			report_text(r, "%s of %s proven exact, nothing speaks against the others",
-				number(r, (int64_t)s->exact), count_words(r, s->seams, "resume"));
+		v->consistent = report_text(r,
+			"%s of %s proven exact, nothing speaks against the others",
+			report_number(r, (int64_t)s->exact), report_counted(r, s->seams, "resume"));
 }
 
 static void conclude_audit(struct report *r, const struct sum *s, const struct audit_options *o)
@@ -913,19 +900,19 @@ static void conclude_rehearsal(
 	struct report *r, const struct case_line *c, const struct audit_options *o)
 {
 	const struct line_part *p = &c->lineage.line.items[c->from_part];
-	const char *from = number(r, c->lineage.attempts.items[p->attempt].from_step);
+	const char *from = report_number(r, c->lineage.attempts.items[p->attempt].from_step);
 	struct verdict_case v = {0};
 	const struct seam_judgement *j = &c->judged.list.items[c->from_part - 1];
 
 	if (j->proven > 0)
 		v.exact = report_text(r,
 			"from step %s the launch would read what was read there before: %s", from,
-			count_words(r, j->proven, "step"));
+			report_counted(r, j->proven, "step"));
 	if (j->outcome == SEAM_FRESH && r->findings.list.count > 0)
 		v.reshuffled = r->findings.list.items[0].message;
 	v.consistent =
 		report_text(r, "from step %s the launch would read %s that the epoch has not had",
-			from, count_words(r, p->rows, "sample"));
+			from, report_counted(r, p->rows, "sample"));
 	conclude(r, &v, &(struct policy_subject){.log = true}, &o->common);
 	r->forecast = true;
 }

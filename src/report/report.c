@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/text.h"
+
 #define REPORT_MEMORY ((size_t)256 << 20)
 #define INPUTS_MAX 100000u
 #define TABLES_MAX 1000u
@@ -161,4 +163,23 @@ const char *report_take(struct report *r, struct strbuf *b)
 	r->findings.lost += b->no_memory;
 	strbuf_release(b);
 	return text;
+}
+
+const char *report_number(struct report *r, int64_t n)
+{
+	struct strbuf b;
+
+	strbuf_init(&b, 64);
+	text_add_signed_count(&b, n);
+	return report_take(r, &b);
+}
+
+const char *report_counted(struct report *r, uint64_t n, const char *unit)
+{
+	struct strbuf b;
+
+	strbuf_init(&b, 200);
+	text_add_count(&b, n);
+	strbuf_printf(&b, " %s%s", unit, n == 1 ? "" : "s");
+	return report_take(r, &b);
 }

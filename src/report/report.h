@@ -118,6 +118,11 @@ const char *report_text(struct report *r, const char *format, ...)
 /* The text of a buffer, which is released. */
 const char *report_take(struct report *r, struct strbuf *b);
 
+/* A count as people read it: "12 000"; and with its unit, which takes an s but for one: "3 steps".
+ */
+const char *report_number(struct report *r, int64_t n);
+const char *report_counted(struct report *r, uint64_t n, const char *unit);
+
 struct render_options {
 	bool color;
 	bool verbose;   /* ok findings and ran coverage too, all details */
