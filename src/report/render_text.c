@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A report as text for people. The order: the answer, findings, tables, summary, coverage. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/text.h"
 #include "report/page.h"
@@ -11,6 +12,7 @@
 #define COVERAGE_COLUMN 15u /* the same behind "not checked" */
 #define SHOWN_PER_CODE 3u
 #define SHOWN_ROWS 40u
+#define NARROW_COLUMN 30u /* narrower, and a cell does not wrap in it */
 #define EXPLAIN_CODES 4u
 #define NEIGHBOURS 64u /* coverage that belongs together was added within so many entries */
 #define TEXT_MAX ((size_t)1 << 20)
@@ -245,6 +247,15 @@ static const char *cell_text(const char *cell)
 	return cell ? cell : "";
 }
 
+/* Where the last cell of a row begins if the line has no room for it: below the second column. */
+static unsigned start_below(const struct page *p, const unsigned *starts, size_t count)
+{
+	for (size_t i = 1; i < count; i++)
+		if (starts[i] > starts[0] && starts[i] + NARROW_COLUMN <= p->width)
+			return starts[i];
+	return starts[0] + 2;
+}
+
 static void show_row(struct page *p, const char *const *cells, size_t count, const unsigned *starts,
 	enum page_style style)
 {
@@ -252,14 +263,20 @@ static void show_row(struct page *p, const char *const *cells, size_t count, con
 		count--;
 	for (size_t i = 0; i < count; i++) {
 		const char *cell = cell_text(cells[i]);
+		unsigned start = starts[i];
 		if (*cell == '\0')
 			continue;
-		if (p->column < starts[i])
-			page_pad(p, starts[i]);
-		/* The last cell may wrap below itself, if that leaves it a column worth the name.
-		 */
-		if (i + 1 == count && p->width > starts[i] + 20)
-			page_flow(p, starts[i], style, cell);
+		/* The last cell wraps within its column, or below the row where that is narrow. A
+		 * path is one word and stays in its row. */
+		if (i > 0 && i + 1 == count && p->width > 0 && strchr(cell, ' ') &&
+			start + NARROW_COLUMN > p->width && start + page_columns(cell) > p->width) {
+			start = start_below(p, starts, count);
+			page_line(p);
+		}
+		if (p->column < start)
+			page_pad(p, start);
+		if (i + 1 == count)
+			page_flow(p, start, style, cell);
 		else
 			page_put(p, style, cell);
 	}
