@@ -77,10 +77,16 @@
  *   read_wandb, read_mlflow       wandb's own files; MLflow's file store
  *   read_tensorboard, tfrecord, crc32c, protobuf
  *                                 event files
- *   piece, stitch                 launches cut out of files; the one line of all attempts
- *   resume, spikes, window        first steps against the dead branch; spikes and shifts; running medians
- * audit/      the rules: audit, case, rules.def, rule_integrity, rule_position, rule_rng, rule_training,
- *             rule_optimizer, rule_values, rule_replicas, rule_run, rule_copy; about sample logs: seams, rule_data,
+ *   piece                         launches cut out of files
+ *   stitch                        the one line of all attempts: stitch_attempts made of pieces,
+ *                                 stitch_lineage which continues which, stitch_tracks, stitch_hidden resumes
+ *   resume, resume_repeat, resume_stretch
+ *                                 first steps against the dead branch; earlier steps again; low stretches
+ *   spikes, window                spikes and shifts; running medians
+ * audit/      the rules: audit, case, rules.def, rule_integrity, rule_position, rule_rng, rule_counters,
+ *             rule_optimizer_state, rule_settings, rule_schedule, rule_scaler, rule_weights, rule_averages,
+ *             rule_optimizer, rule_values, rule_replicas, rule_run, rule_copy; counting: units of counters;
+ *             about sample logs: seams, rule_data,
  *             rule_data_epochs, rule_data_ranks, rule_data_attempts; mixture_table, mixture_stages, rule_mixture,
  *             rule_stages, rule_ratios, rule_sources, rule_rank_mixture; about loss logs: curves, curve_words,
  *             rule_curve_line, rule_curve_resume, rule_curve_spikes;
@@ -90,7 +96,8 @@
  * report/     answers: report (the data), render_text, render_json, render_gate, page, json_writer, explain,
  *             plot (a curve as characters), write_log (a ledger as text)
  * api/        the commands as functions that fill a report: verify, compare, show, init, runs (audit);
- *             run_paths (which paths are one run), compare_runs, curves (stitch), logs (ledger), subject, choose,
+ *             run_paths (which paths are one run), compare_runs, curves (stitch: curves_tables, curves_rows,
+ *             curves_confirm), logs (ledger), subject, choose,
  *             contender, conclude, overview, run (the run file), history, take_snapshot
  * cli/        this folder
  *   main                          streams, signals, dispatch
