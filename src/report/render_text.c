@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A report as text for people. The order: the answer, findings, tables, summary, coverage. */
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -54,8 +55,36 @@ static void add_part(struct strbuf *b, const char *between)
 		strbuf_add_text(b, between);
 }
 
-/* Where: file, path, byte, ranks, steps; what is the same for the whole report is left out. */
-static void add_place(struct strbuf *b, const struct report *r, const struct place *place)
+/* Whether the message says it already: it is not said twice. */
+static bool says(const char *message, const char *text)
+{
+	const char *at = strstr(message, text);
+
+	if (!at || *text == '\0')
+		return false;
+	/* "step 1" is not said by "step 12", "step 1 200" and "step 1–4". */
+	at += strlen(text);
+	return *at == '\0' || strchr(",:;)", *at) || (*at == ' ' && !isdigit((unsigned char)at[1]));
+}
+
+static void add_steps(struct strbuf *b, const struct place *place)
+{
+	bool range = place->step_last != PLACE_NO_STEP && place->step_last != place->step_first;
+
+	if (place->step_first == PLACE_NO_STEP)
+		return;
+	strbuf_add_text(b, range ? "steps " : "step ");
+	text_add_signed_count(b, place->step_first);
+	if (range) {
+		strbuf_add_text(b, "–");
+		text_add_signed_count(b, place->step_last);
+	}
+}
+
+/* Where: file, path, byte, ranks, steps; what is the same for the whole report, or stands in the
+ * message, is left out. */
+static void add_place(
+	struct strbuf *b, const struct report *r, const struct place *place, const char *message)
 {
 	bool only_file = place->file && r->inputs.count > 0 && r->inputs.items[0].path &&
 			 slice_is(slice_of(place->file), r->inputs.items[0].path);
@@ -80,18 +109,12 @@ static void add_place(struct strbuf *b, const struct report *r, const struct pla
 		add_part(b, " · ");
 		strbuf_printf(b, "rank%s %s", strpbrk(place->ranks, "-,") ? "s" : "", place->ranks);
 	}
-	if (place->step_first != PLACE_NO_STEP) {
-		bool range =
-			place->step_last != PLACE_NO_STEP && place->step_last != place->step_first;
-
-		add_part(b, " · ");
-		strbuf_add_text(b, range ? "steps " : "step ");
-		text_add_signed_count(b, place->step_first);
-		if (range) {
-			strbuf_add_text(b, "–");
-			text_add_signed_count(b, place->step_last);
-		}
-	}
+	size_t begin = b->n;
+	add_part(b, " · ");
+	size_t text = b->n;
+	add_steps(b, place);
+	if (b->n == text || says(message, strbuf_text(b) + text))
+		strbuf_truncate(b, begin);
 }
 
 static void add_quantity(
@@ -109,6 +132,18 @@ static void add_quantity(
 		strbuf_add_text(b, q->text ? q->text : "");
 	if (unit && q->kind != QUANTITY_TEXT)
 		strbuf_printf(b, " %s", unit);
+}
+
+/* What was expected and what was observed; the latter alone only if the message does not say it. */
+static void add_numbers(struct strbuf *b, const struct finding *f)
+{
+	bool pair = f->expected.kind != QUANTITY_NONE;
+
+	add_quantity(b, "expected", &f->expected, f->unit);
+	add_quantity(b, "observed", &f->observed, pair ? NULL : f->unit);
+	if (!pair && b->n > strlen("observed ") &&
+		says(f->message, strbuf_text(b) + strlen("observed ")))
+		strbuf_clear(b);
 }
 
 /* The ratio names the bug; so does its reciprocal where that is a small whole number. */
@@ -168,13 +203,11 @@ static void show_finding(struct page *p, const struct report *r, const struct re
 	page_line(p);
 
 	strbuf_clear(scratch);
-	add_place(scratch, r, &f->place);
+	add_place(scratch, r, &f->place, f->message);
 	show_detail(p, STYLE_DIM, NULL, strbuf_text(scratch));
 
 	strbuf_clear(scratch);
-	add_quantity(scratch, "expected", &f->expected, f->unit);
-	add_quantity(scratch, "observed", &f->observed,
-		f->expected.kind == QUANTITY_NONE ? f->unit : NULL);
+	add_numbers(scratch, f);
 	add_ratio(scratch, f);
 	if (f->cause) {
 		add_part(scratch, " · ");
