@@ -63,7 +63,8 @@
  *   plan                          stages, and what a run file tells of a log
  *   doubts                        what is odd in a ledger as a record
  * curve/      loss logs as tables, whatever wrote them
- *   curve, read, readers.def      files and folders into one log; what all readers share
+ *   find, own                     which files of a folder are logs; what this tool wrote is none
+ *   curve, read, readers.def      the logs into one; what all readers share
  *   read_console, console.def     console logs of trainers; console_keys finds the lines that matter,
  *                                 console_shape recognises them, console_line takes them apart,
  *                                 console_points makes points of their fields, console_bars of
