@@ -563,14 +563,14 @@ static bool ask_ledger(struct run_curve *c, const struct audit_case *a)
 static int open_curve(struct run_curve *c, struct report *r, const struct run *run,
 	const struct audit_case *a, const struct audit_options *o, struct error *e)
 {
-	struct curve_options co = {.limits = &o->common.limits};
+	struct curve_options co = run_paths_options(&o->common.limits);
 	struct stitch_options so = {.first = NAN, .last = NAN};
 	int status;
 
 	*c = (struct run_curve){0};
 	if (run->curves.count > 0)
-		status = curve_open(
-			&c->log, (const char *const *)run->curves.items, run->curves.count, &co, e);
+		status = curve_read(
+			&c->log, run->files, run->curves.items, run->curves.count, &co, e);
 	else
 		status = curve_of_ledger(&c->log, a->ledger, &o->common.limits, e);
 	if (status < 0)
@@ -585,8 +585,8 @@ static int open_curve(struct run_curve *c, struct report *r, const struct run *r
 	so.resume_count = c->resumes.count;
 	status = case_curve_open(&c->curve, &c->log, &so, a, e);
 	c->any = status == RP_OK && c->curve.stitch.tracks.count > 0;
-	for (size_t i = 0; c->any && i < run->curves.count; i++)
-		report_add_input(r, run->curves.items[i], "log", "loss log");
+	for (size_t i = 0; c->any && run->curves.count > 0 && i < c->log.files.count; i++)
+		report_add_input(r, c->log.files.items[i].path, "log", "loss log");
 	return status;
 }
 
@@ -867,7 +867,7 @@ int audit_paths(struct report *r, const char *const *paths, size_t count,
 {
 	struct runs runs = {0};
 	struct sum sum = {0};
-	int status = run_paths_sort(&runs, r, paths, count, &o->common.limits, e);
+	int status = run_paths_sort(&runs, paths, count, &o->common.limits, e);
 	struct tables t = {0};
 
 	if (status == RP_OK)
