@@ -88,7 +88,8 @@
  *   spikes, window                spikes and shifts; running medians
  * audit/      the rules: audit, case, rules.def, rule_integrity, rule_position, rule_rng, rule_counters,
  *             rule_optimizer_state, rule_settings, rule_schedule, rule_scaler, rule_weights, rule_averages,
- *             rule_optimizer, rule_values, rule_replicas, rule_run, rule_copy; counting: units of counters;
+ *             rule_optimizer, rule_values, rule_replicas, rule_run, rule_copy; counting, trail: units of
+ *             counters, and counters along a line of checkpoints;
  *             about sample logs: seams, rule_data,
  *             rule_data_epochs, rule_data_ranks, rule_data_attempts; mixture_table, mixture_stages, rule_mixture,
  *             rule_stages, rule_ratios, rule_sources, rule_rank_mixture; about loss logs: curves, curve_words,
