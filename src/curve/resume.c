@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/text.h"
+#include "curve/resume_parts.h"
 
 #define BINARY_ROUNDING 2e-7 /* of float32, relative */
 #define PAIRS_MAX 512u
@@ -17,27 +18,11 @@
 #define DRIFT_STEPS 30.0    /* after the checkpoint, in which rounding does not grow to the most */
 #define DRIFT_ERRORS 3.0
 #define FAR 6.0           /* noises, beyond which one pair alone is a difference */
-#define REPEAT_POINTS 64u /* that are looked for at other steps */
-#define REPEAT_LEAST 24u
-#define REPEAT_CORRELATION 0.9
-#define REPEAT_CHANCE 1e-6 /* that any lag correlates as well by accident */
-#define CLIP 4.0           /* noises: one spike must not decide a correlation */
-#define EQUAL_LEAST 8u     /* equal values in a row that are the same training */
-#define LOW_BEFORE 256u    /* points before a resume that make the trend */
-#define LOW_POINTS 8192u   /* points behind it that are searched */
-#define LOW_LEAST 12u      /* points on either side of an edge */
-#define BLOCK_POINTS 16u   /* of a block by which slow wandering is measured */
-#define BLOCKS_LEAST 10u
-#define BLOCK_SHARE 0.75  /* so few blocks say more than there is as often as less */
 #define RESTART_LEAST 5u  /* rates of the run's beginning that come again */
 #define RESTART_MOST 20u  /* that are compared */
 #define RESTART_JUMP 0.01 /* of the rate, by which the schedule does not go on */
-#define EDGES 2u          /* lengths of stretches that are compared at an edge */
-#define EDGE_DOWN 4.0     /* standard errors of the edge at the resume, whose place is known, … */
-#define EDGE_HEALED 3.0   /* the edge back of what heals slowly */
-#define EDGE_UP 6.0       /* … and of the one at the end, which is searched for */
 
-static int no_memory(struct error *e)
+int resume_no_memory(struct error *e)
 {
 	return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory to compare attempts");
 }
@@ -57,7 +42,7 @@ struct pairs {
 	bool apart; /* some x is in both, but covers other steps */
 };
 
-static double rounding(const struct stitch_value *a, const struct stitch_value *b)
+double resume_rounding(const struct stitch_value *a, const struct stitch_value *b)
 {
 	double size = fmax(fabs(a->value), fabs(b->value));
 
@@ -90,8 +75,8 @@ static void find_pairs(const struct stitch_track *t, uint32_t reference, uint32_
 		if (a->covers == b->covers || (isnan(a->covers) && isnan(b->covers))) {
 			if (p->n == 0)
 				p->first = a->x - (double)a->covers == from;
-			p->list[p->n++] =
-				(struct pair){a->x, a->value, b->value, rounding(a, b), true};
+			p->list[p->n++] = (struct pair){
+				a->x, a->value, b->value, resume_rounding(a, b), true};
 		} else {
 			p->apart = true;
 		}
@@ -109,8 +94,7 @@ static int compare_doubles(const void *pa, const void *pb)
 	return (a > b) - (a < b);
 }
 
-/* The standard deviation that the median size of `list`, which is reordered, stands for. */
-static double scale_of(double *list, size_t n)
+double resume_scale_of(double *list, size_t n)
 {
 	if (n < 4)
 		return NAN;
@@ -118,6 +102,11 @@ static double scale_of(double *list, size_t n)
 		list[i] = fabs(list[i]);
 	qsort(list, n, sizeof *list, compare_doubles);
 	return 1.4826 * (list[(n - 1) / 2] + list[n / 2]) / 2;
+}
+
+double resume_clipped(double d, double clip)
+{
+	return d > clip ? clip : d < -clip ? -clip : d;
 }
 
 /*
@@ -144,7 +133,7 @@ static double noise_around(
 		}
 		from = s->attempts.items[a].from;
 	}
-	return scale_of(changes, n);
+	return resume_scale_of(changes, n);
 }
 
 /* The correlation of the changes of pairs [first, n). */
@@ -448,390 +437,6 @@ size_t resume_check_all(const struct stitch *s, struct resume_check *list)
 	return n;
 }
 
-/* The same at other steps ---------------------------------------------------------------------- */
-
-struct probe {
-	const struct stitch_value *v; /* the first values of the attempt */
-	size_t n;
-	double change[REPEAT_POINTS]; /* v[i + 1] - v[i], clipped */
-	double clip;
-};
-
-static double clipped(double d, double clip)
-{
-	return d > clip ? clip : d < -clip ? -clip : d;
-}
-
-/* The correlation of the probe's changes with those of n values at `v`; NAN where steps differ. */
-static double correlate(const struct probe *p, const struct stitch_value *v)
-{
-	double sx = 0, sy = 0, sxx = 0, syy = 0, sxy = 0, n = (double)(p->n - 1);
-
-	for (size_t i = 0; i + 1 < p->n; i++) {
-		double y = clipped(v[i + 1].value - v[i].value, p->clip);
-		if (v[i + 1].x - v[i].x != p->v[i + 1].x - p->v[i].x || !isfinite(y))
-			return NAN;
-		sx += p->change[i];
-		sy += y;
-		sxx += p->change[i] * p->change[i];
-		syy += y * y;
-		sxy += p->change[i] * y;
-	}
-	double vx = sxx - sx * sx / n, vy = syy - sy * sy / n;
-	return vx > 0 && vy > 0 ? (sxy - sx * sy / n) / sqrt(vx * vy) : NAN;
-}
-
-static size_t equal_values(const struct probe *p, const struct stitch_value *v, size_t most)
-{
-	size_t n = 0;
-
-	while (n < p->n && n < most &&
-		fabs(p->v[n].value - v[n].value) <= rounding(&p->v[n], &v[n]))
-		n++;
-	return n;
-}
-
-/* Whether the learning rates at both places are the same, and move. */
-static bool same_rates(const struct stitch *s, const struct resume_repeat *r, uint32_t attempt)
-{
-	const struct stitch_track *t = stitch_track_of(s, CURVE_LR);
-	size_t i, iend, k, kend, same = 0;
-	bool moves = false;
-
-	if (!t)
-		return false;
-	stitch_values_of(t, attempt, &i, &iend);
-	stitch_values_of(t, r->source, &k, &kend);
-	for (; i < iend && t->values.items[i].x <= r->last_x; i++) {
-		while (k < kend && t->values.items[k].x < t->values.items[i].x - r->lag)
-			k++;
-		if (k == kend || t->values.items[k].x != t->values.items[i].x - r->lag)
-			continue;
-		if (fabs(t->values.items[k].value - t->values.items[i].value) >
-			rounding(&t->values.items[k], &t->values.items[i]))
-			return false;
-		moves = moves ||
-			t->values.items[i].value != t->values.items[k > 0 ? k - 1 : 0].value;
-		same++;
-	}
-	return same >= EQUAL_LEAST && moves;
-}
-
-/* Whether the curve repeats itself at that lag anyway, before the resume: sorted or short epochs.
- */
-static bool periodic(
-	const struct stitch *s, const struct stitch_track *t, uint32_t attempt, double lag)
-{
-	const struct stitch_attempt *a = &s->attempts.items[attempt];
-	double x[2 * REPEAT_POINTS], y[2 * REPEAT_POINTS];
-	size_t first, end, n = 0;
-
-	if (a->parent == CURVE_NONE || lag <= 0)
-		return false;
-	stitch_values_of(t, a->parent, &first, &end);
-	while (end > first && t->values.items[end - 1].x > a->from)
-		end--;
-	for (size_t i = end, k = end; i-- > first && n < REPEAT_POINTS;) {
-		while (k > first && t->values.items[k - 1].x > t->values.items[i].x - lag)
-			k--;
-		if (k == first || t->values.items[k - 1].x != t->values.items[i].x - lag)
-			continue;
-		x[n] = t->values.items[i].value;
-		y[n++] = t->values.items[k - 1].value;
-	}
-	if (n < REPEAT_LEAST)
-		return false;
-	double sx = 0, sy = 0, sxx = 0, syy = 0, sxy = 0, m = (double)(n - 1);
-	for (size_t i = 0; i + 1 < n; i++) {
-		double dx = x[i] - x[i + 1], dy = y[i] - y[i + 1];
-		sx += dx;
-		sy += dy;
-		sxx += dx * dx;
-		syy += dy * dy;
-		sxy += dx * dy;
-	}
-	double vx = sxx - sx * sx / m, vy = syy - sy * sy / m;
-	return vx > 0 && vy > 0 && (sxy - sx * sy / m) / sqrt(vx * vy) > 0.5;
-}
-
-static bool begin_probe(struct probe *p, const struct stitch_track *t, uint32_t attempt)
-{
-	size_t first, end;
-	double changes[REPEAT_POINTS];
-
-	stitch_values_of(t, attempt, &first, &end);
-	p->v = t->values.items + first;
-	p->n = end - first < REPEAT_POINTS ? end - first : REPEAT_POINTS;
-	if (p->n < REPEAT_LEAST)
-		return false;
-	for (size_t i = 0; i + 1 < p->n; i++) {
-		changes[i] = p->change[i] = p->v[i + 1].value - p->v[i].value;
-		if (!isfinite(changes[i]))
-			return false;
-	}
-	p->clip = CLIP * scale_of(changes, p->n - 1);
-	for (size_t i = 0; i + 1 < p->n; i++)
-		p->change[i] = clipped(p->change[i], p->clip);
-	return p->clip > 0;
-}
-
-int resume_find_repeat(
-	const struct stitch *s, uint32_t attempt, struct resume_repeat *out, struct error *e)
-{
-	const struct stitch_track *t = stitch_track_of(s, CURVE_LOSS);
-	struct probe p;
-	size_t tried = 0;
-
-	(void)e;
-	*out = (struct resume_repeat){.correlation = -1};
-	if (!t || s->attempts.items[attempt].parent == CURVE_NONE || !begin_probe(&p, t, attempt))
-		return RP_OK;
-	for (uint32_t a = 0; a < attempt; a++) {
-		size_t first, end;
-		stitch_values_of(t, a, &first, &end);
-		for (size_t i = first; i + p.n <= end; i++) {
-			const struct stitch_value *v = &t->values.items[i];
-			size_t equal = v->x == p.v[0].x ? 0 : equal_values(&p, v, p.n);
-			tried++;
-			if (v->x == p.v[0].x)
-				continue;
-			double r = correlate(&p, v);
-			if (isnan(r) ||
-				(r <= out->correlation && !(equal >= EQUAL_LEAST && !out->equal)))
-				continue;
-			*out = (struct resume_repeat){.equal = equal >= EQUAL_LEAST,
-				.lag = p.v[0].x - v->x,
-				.first_x = p.v[0].x,
-				.last_x = p.v[p.n - 1].x,
-				.source_x = v->x,
-				.source = a,
-				.correlation = r,
-				.points = p.n};
-		}
-	}
-	if (tried == 0 || out->correlation < REPEAT_CORRELATION)
-		return RP_OK;
-	/* Fisher's transform of a correlation of changes, whose variance is half as large again
-	 * since each value is in two of them. */
-	double z = atanh(fmin(out->correlation, 1 - 1e-12)) * sqrt(((double)p.n - 4) / 1.5);
-	out->found = z > sqrt(2 * log((double)tried / REPEAT_CHANCE)) &&
-		     !periodic(s, t, attempt, out->lag);
-	out->renumbered = out->equal && same_rates(s, out, attempt);
-	return RP_OK;
-}
-
-/* Below the trend -------------------------------------------------------------------------------
- */
-
-/* Values around a resume, with what is needed to compare means of stretches. */
-struct stretch {
-	double *x, *v, *sum; /* sum[i]: of the first i values */
-	double sign;         /* -1: the values are turned around, to look for a high stretch */
-	size_t n, at;        /* the first value behind the resume */
-	double noise;        /* standard deviation of a point against its neighbours */
-	double spread; /* by how much the error of a mean is larger than that of white noise */
-};
-
-static double mean_of(const struct stretch *g, size_t first, size_t end)
-{
-	return (g->sum[end] - g->sum[first]) / (double)(end - first);
-}
-
-static double error_of(const struct stretch *g, size_t n, size_t m)
-{
-	return g->noise * g->spread * sqrt(1 / (double)n + 1 / (double)m);
-}
-
-static void release_stretch(struct stretch *g)
-{
-	free(g->x);
-	free(g->v);
-	free(g->sum);
-}
-
-/* By how much the means of blocks before the resume differ more than those of white noise. */
-static double block_spread(const struct stretch *g, size_t length)
-{
-	double changes[LOW_BEFORE], blocks[LOW_BEFORE];
-	size_t n = g->at / length;
-
-	for (size_t i = 0; i < n; i++)
-		blocks[i] = mean_of(g, g->at - (n - i) * length, g->at - (n - i - 1) * length);
-	/* Second differences, since a steady fall is no noise: their variance is six times that of
-	 * one. */
-	for (size_t i = 0; i + 2 < n; i++)
-		changes[i] = blocks[i + 2] - 2 * blocks[i + 1] + blocks[i];
-	double scale = n >= BLOCKS_LEAST ? scale_of(changes, n - 2) : NAN;
-	return isnan(scale) || !(g->noise > 0) ? 1
-					       : scale / sqrt(6) * sqrt((double)length) / g->noise;
-}
-
-/* Noise and autocorrelation from the values before the resume, against the mean of their
- * neighbourhood. */
-static void measure_noise(struct stretch *g)
-{
-	double residual[LOW_BEFORE], copy[LOW_BEFORE], top = 0, bottom = 0;
-	const size_t half = 16;
-	size_t n = 0;
-
-	for (size_t i = 0; i < g->at && n < LOW_BEFORE; i++) {
-		size_t first = i > half ? i - half : 0, end = i + half < g->at ? i + half : g->at;
-		residual[n] = copy[n] = g->v[i] - mean_of(g, first, end);
-		n++;
-	}
-	g->noise = scale_of(copy, n);
-	for (size_t i = 0; i + 1 < n; i++) {
-		top += clipped(residual[i], CLIP * g->noise) *
-		       clipped(residual[i + 1], CLIP * g->noise);
-		bottom += clipped(residual[i], CLIP * g->noise) *
-			  clipped(residual[i], CLIP * g->noise);
-	}
-	double phi = bottom > 0 ? top / bottom : 0;
-	phi = phi < 0 ? 0 : phi > 0.95 ? 0.95 : phi;
-	g->spread = sqrt((1 + phi) / (1 - phi));
-	/* What wanders slowly shows in how means of neighbouring blocks differ. */
-	g->spread = fmax(g->spread, BLOCK_SHARE * block_spread(g, BLOCK_POINTS));
-}
-
-static int gather_stretch(struct stretch *g, const struct stitch *s, const struct stitch_track *t,
-	uint32_t attempt, double from, double sign, struct error *e)
-{
-	size_t first, end, before = 0;
-
-	*g = (struct stretch){.sign = sign,
-		.x = calloc(LOW_BEFORE + LOW_POINTS, sizeof *g->x),
-		.v = calloc(LOW_BEFORE + LOW_POINTS, sizeof *g->v),
-		.sum = calloc(LOW_BEFORE + LOW_POINTS + 1, sizeof *g->sum)};
-	if (!g->x || !g->v || !g->sum) {
-		release_stretch(g);
-		return no_memory(e);
-	}
-	uint32_t index[LOW_BEFORE];
-	size_t n = stitch_branch(s, t, attempt, from, index, LOW_BEFORE);
-	for (size_t i = 0; i < n; i++) {
-		if (!isfinite(t->values.items[index[i]].value))
-			continue;
-		g->x[before] = t->values.items[index[i]].x;
-		g->v[before++] = sign * t->values.items[index[i]].value;
-	}
-	g->n = g->at = before;
-	stitch_values_of(t, attempt, &first, &end);
-	for (size_t i = first; i < end && g->n < LOW_BEFORE + LOW_POINTS; i++) {
-		if (t->values.items[i].x <= from || !isfinite(t->values.items[i].value))
-			continue;
-		g->x[g->n] = t->values.items[i].x;
-		g->v[g->n++] = sign * t->values.items[i].value;
-	}
-	for (size_t i = 0; i < g->n; i++)
-		g->sum[i + 1] = g->sum[i] + g->v[i];
-	measure_noise(g);
-	return RP_OK;
-}
-
-/*
- * By how much the trend alone moves the mean over m points, by the slope of the last half of what
- * is before the resume, and the error of that. A slope that is no more than its error is none.
- */
-static double trend_move(const struct stretch *g, size_t m, double *error)
-{
-	size_t quarter = g->at / 4;
-
-	*error = 0;
-	if (quarter < LOW_LEAST)
-		return 0;
-	double before = mean_of(g, g->at - 2 * quarter, g->at - quarter);
-	double rise = mean_of(g, g->at - quarter, g->at) - before;
-	double age = (double)g->at, ahead = age * log1p((double)m / age) / (double)quarter;
-	double moved = rise * ahead;
-	if (moved * g->sign > 0 || fabs(rise) < 2 * error_of(g, quarter, quarter))
-		return 0;
-	*error = error_of(g, quarter, quarter) * ahead;
-	return moved;
-}
-
-static size_t least(size_t a, size_t b)
-{
-	return a < b ? a : b;
-}
-
-/* Find the sharpest edge back, over stretches of at most so many points on either side. */
-static void weigh_edges(
-	const struct stretch *g, double until, double interval, size_t most, struct resume_low *out)
-{
-	size_t best = 0;
-	double best_up = 0;
-
-	for (size_t c = g->at + LOW_LEAST; c + LOW_LEAST <= g->n; c++) {
-		/* The first point above: the stretch ends with the one before it. */
-		if (isfinite(until) && fabs(g->x[c - 1] - until) > 1.01 * interval)
-			continue;
-		size_t in = least(c - g->at, most), after = least(g->n - c, most);
-		double up =
-			(mean_of(g, c, c + after) - mean_of(g, c - in, c)) / error_of(g, in, after);
-		if (up > best_up) {
-			best_up = up;
-			best = c;
-		}
-	}
-	if (best == 0)
-		return;
-	size_t before = least(g->at, most), in = least(best - g->at, most);
-	size_t after = least(g->n - best, most);
-	double level = mean_of(g, g->at - before, g->at);
-	double low = mean_of(g, g->at, g->at + in), back = mean_of(g, best, best + after);
-	double unsure, moved = trend_move(g, (before + in) / 2, &unsure);
-	double fall = level + moved - low, rise = back - mean_of(g, best - in, best);
-	out->down = fall / hypot(error_of(g, before, in), unsure);
-	out->up = best_up;
-	out->points = best - g->at;
-	out->last_x = g->x[best - 1];
-	out->depth = (level + back) / 2 - mean_of(g, g->at, best);
-	/* Back at the trend: not far above where it came from, and most of the way up. */
-	bool returns = back <= level + fmax(3 * error_of(g, before, after), 0.5 * out->depth);
-	/* A shelf of replayed data ends as sharply as it began; a shock to the weights heals
-	 * slowly. */
-	bool shelf = rise >= 0.5 * fall && out->up > (isfinite(until) ? EDGE_DOWN : EDGE_UP);
-	bool shock = out->down > EDGE_UP && out->up > EDGE_HEALED;
-	out->found =
-		out->down > EDGE_DOWN && out->depth > 0 && returns && (g->sign > 0 ? shelf : shock);
-}
-
-static int find_stretch(const struct stitch *s, uint32_t attempt, double from, double until,
-	double sign, struct resume_low *out, struct error *e)
-{
-	const struct stitch_track *t = stitch_track_of(s, CURVE_LOSS);
-	struct stretch g;
-
-	*out = (struct resume_low){.last_x = NAN};
-	if (!t)
-		return RP_OK;
-	if (gather_stretch(&g, s, t, attempt, from, sign, e) < 0)
-		return e->status;
-	out->noise = g.noise;
-	size_t behind = g.n - g.at;
-	if (g.at < 2 * LOW_LEAST || behind < 2 * LOW_LEAST || !(g.noise > 0)) {
-		release_stretch(&g);
-		return RP_OK;
-	}
-	static const size_t lengths[EDGES] = {64, 128};
-	for (size_t i = 0; i < EDGES && !out->found; i++)
-		weigh_edges(&g, until, t->interval, lengths[i], out);
-	release_stretch(&g);
-	return RP_OK;
-}
-
-int resume_find_low(const struct stitch *s, uint32_t attempt, double from, double until,
-	struct resume_low *out, struct error *e)
-{
-	return find_stretch(s, attempt, from, until, 1, out, e);
-}
-
-int resume_find_high(const struct stitch *s, uint32_t attempt, double from, struct resume_low *out,
-	struct error *e)
-{
-	return find_stretch(s, attempt, from, NAN, -1, out, e);
-}
-
 /* The schedule again ----------------------------------------------------------------------------
  */
 
@@ -843,7 +448,7 @@ static size_t equal_run(const struct stitch_value *a, double from_a, const struc
 	size_t n = 0;
 
 	while (n < most && a[n].x - from_a == b[n].x - from_b &&
-		fabs(a[n].value - b[n].value) <= rounding(&a[n], &b[n]))
+		fabs(a[n].value - b[n].value) <= resume_rounding(&a[n], &b[n]))
 		n++;
 	return n;
 }
@@ -860,7 +465,7 @@ static bool tells_a_beginning(const struct stitch_value *v, size_t n, size_t com
 	bool moves = false;
 
 	for (size_t i = 1; i < compared; i++)
-		moves = moves || fabs(v[i].value - v[0].value) > rounding(&v[i], &v[0]);
+		moves = moves || fabs(v[i].value - v[0].value) > resume_rounding(&v[i], &v[0]);
 	for (size_t i = 1; moves && i + RESTART_LEAST <= n; i++)
 		if (equal_run(v + i, v[i].x, v, v[0].x, RESTART_LEAST) == RESTART_LEAST)
 			return false;
@@ -893,7 +498,8 @@ void resume_find_restart(
 		return;
 	const struct stitch_value *before = &t->values.items[last];
 	double size = fmax(fabs(before->value), fabs(again->value));
-	if (!(fabs(again->value - before->value) > RESTART_JUMP * size + rounding(before, again)))
+	if (!(fabs(again->value - before->value) >
+		    RESTART_JUMP * size + resume_rounding(before, again)))
 		return;
 	*out = (struct resume_restart){
 		true, again[0].x, again[n - 1].x, begin[0].x, before->value, again->value};

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* A report as text for people. The order: the answer, findings, tables, summary, coverage. */
+#include <ctype.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/text.h"
 #include "report/page.h"
@@ -11,6 +13,7 @@
 #define COVERAGE_COLUMN 15u /* the same behind "not checked" */
 #define SHOWN_PER_CODE 3u
 #define SHOWN_ROWS 40u
+#define NARROW_COLUMN 30u /* narrower, and a cell does not wrap in it */
 #define EXPLAIN_CODES 4u
 #define NEIGHBOURS 64u /* coverage that belongs together was added within so many entries */
 #define TEXT_MAX ((size_t)1 << 20)
@@ -52,8 +55,36 @@ static void add_part(struct strbuf *b, const char *between)
 		strbuf_add_text(b, between);
 }
 
-/* Where: file, path, byte, ranks, steps; what is the same for the whole report is left out. */
-static void add_place(struct strbuf *b, const struct report *r, const struct place *place)
+/* Whether the message says it already: it is not said twice. */
+static bool says(const char *message, const char *text)
+{
+	const char *at = strstr(message, text);
+
+	if (!at || *text == '\0')
+		return false;
+	/* "step 1" is not said by "step 12", "step 1 200" and "step 1–4". */
+	at += strlen(text);
+	return *at == '\0' || strchr(",:;)", *at) || (*at == ' ' && !isdigit((unsigned char)at[1]));
+}
+
+static void add_steps(struct strbuf *b, const struct place *place)
+{
+	bool range = place->step_last != PLACE_NO_STEP && place->step_last != place->step_first;
+
+	if (place->step_first == PLACE_NO_STEP)
+		return;
+	strbuf_add_text(b, range ? "steps " : "step ");
+	text_add_signed_count(b, place->step_first);
+	if (range) {
+		strbuf_add_text(b, "–");
+		text_add_signed_count(b, place->step_last);
+	}
+}
+
+/* Where: file, path, byte, ranks, steps; what is the same for the whole report, or stands in the
+ * message, is left out. */
+static void add_place(
+	struct strbuf *b, const struct report *r, const struct place *place, const char *message)
 {
 	bool only_file = place->file && r->inputs.count > 0 && r->inputs.items[0].path &&
 			 slice_is(slice_of(place->file), r->inputs.items[0].path);
@@ -78,18 +109,12 @@ static void add_place(struct strbuf *b, const struct report *r, const struct pla
 		add_part(b, " · ");
 		strbuf_printf(b, "rank%s %s", strpbrk(place->ranks, "-,") ? "s" : "", place->ranks);
 	}
-	if (place->step_first != PLACE_NO_STEP) {
-		bool range =
-			place->step_last != PLACE_NO_STEP && place->step_last != place->step_first;
-
-		add_part(b, " · ");
-		strbuf_add_text(b, range ? "steps " : "step ");
-		text_add_signed_count(b, place->step_first);
-		if (range) {
-			strbuf_add_text(b, "–");
-			text_add_signed_count(b, place->step_last);
-		}
-	}
+	size_t begin = b->n;
+	add_part(b, " · ");
+	size_t text = b->n;
+	add_steps(b, place);
+	if (b->n == text || says(message, strbuf_text(b) + text))
+		strbuf_truncate(b, begin);
 }
 
 static void add_quantity(
@@ -107,6 +132,18 @@ static void add_quantity(
 		strbuf_add_text(b, q->text ? q->text : "");
 	if (unit && q->kind != QUANTITY_TEXT)
 		strbuf_printf(b, " %s", unit);
+}
+
+/* What was expected and what was observed; the latter alone only if the message does not say it. */
+static void add_numbers(struct strbuf *b, const struct finding *f)
+{
+	bool pair = f->expected.kind != QUANTITY_NONE;
+
+	add_quantity(b, "expected", &f->expected, f->unit);
+	add_quantity(b, "observed", &f->observed, pair ? NULL : f->unit);
+	if (!pair && b->n > strlen("observed ") &&
+		says(f->message, strbuf_text(b) + strlen("observed ")))
+		strbuf_clear(b);
 }
 
 /* The ratio names the bug; so does its reciprocal where that is a small whole number. */
@@ -166,13 +203,11 @@ static void show_finding(struct page *p, const struct report *r, const struct re
 	page_line(p);
 
 	strbuf_clear(scratch);
-	add_place(scratch, r, &f->place);
+	add_place(scratch, r, &f->place, f->message);
 	show_detail(p, STYLE_DIM, NULL, strbuf_text(scratch));
 
 	strbuf_clear(scratch);
-	add_quantity(scratch, "expected", &f->expected, f->unit);
-	add_quantity(scratch, "observed", &f->observed,
-		f->expected.kind == QUANTITY_NONE ? f->unit : NULL);
+	add_numbers(scratch, f);
 	add_ratio(scratch, f);
 	if (f->cause) {
 		add_part(scratch, " · ");
@@ -245,6 +280,15 @@ static const char *cell_text(const char *cell)
 	return cell ? cell : "";
 }
 
+/* Where the last cell of a row begins if the line has no room for it: below the second column. */
+static unsigned start_below(const struct page *p, const unsigned *starts, size_t count)
+{
+	for (size_t i = 1; i < count; i++)
+		if (starts[i] > starts[0] && starts[i] + NARROW_COLUMN <= p->width)
+			return starts[i];
+	return starts[0] + 2;
+}
+
 static void show_row(struct page *p, const char *const *cells, size_t count, const unsigned *starts,
 	enum page_style style)
 {
@@ -252,14 +296,20 @@ static void show_row(struct page *p, const char *const *cells, size_t count, con
 		count--;
 	for (size_t i = 0; i < count; i++) {
 		const char *cell = cell_text(cells[i]);
+		unsigned start = starts[i];
 		if (*cell == '\0')
 			continue;
-		if (p->column < starts[i])
-			page_pad(p, starts[i]);
-		/* The last cell may wrap below itself, if that leaves it a column worth the name.
-		 */
-		if (i + 1 == count && p->width > starts[i] + 20)
-			page_flow(p, starts[i], style, cell);
+		/* The last cell wraps within its column, or below the row where that is narrow. A
+		 * path is one word and stays in its row. */
+		if (i > 0 && i + 1 == count && p->width > 0 && strchr(cell, ' ') &&
+			start + NARROW_COLUMN > p->width && start + page_columns(cell) > p->width) {
+			start = start_below(p, starts, count);
+			page_line(p);
+		}
+		if (p->column < start)
+			page_pad(p, start);
+		if (i + 1 == count)
+			page_flow(p, start, style, cell);
 		else
 			page_put(p, style, cell);
 	}
