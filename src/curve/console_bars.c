@@ -255,18 +255,22 @@ static struct epoch_line line_from_zero(const struct console_epoch_row *rows, si
 	return line;
 }
 
-/* The line through the first and the last row whose steps are known. */
+/* The line through the first and the last row whose steps are known, and another between them: two
+ * would lie on some line anyway. */
 static struct epoch_line line_of_ends(const struct console_epoch_row *rows, size_t n)
 {
-	size_t first = 0, last = n;
+	const struct console_epoch_row *a = NULL, *b = NULL;
+	size_t known = 0;
 
-	while (first < n && isnan(rows[first].step))
-		first++;
-	while (last > first && isnan(rows[last - 1].step))
-		last--;
-	if (last <= first + 1)
+	for (size_t i = 0; i < n; i++) {
+		if (isnan(rows[i].step))
+			continue;
+		a = a ? a : &rows[i];
+		b = &rows[i];
+		known++;
+	}
+	if (known < 3)
 		return (struct epoch_line){NAN, 0};
-	const struct console_epoch_row *a = &rows[first], *b = &rows[last - 1];
 	double steps = (b->step - a->step) / (b->epoch - a->epoch);
 	return (struct epoch_line){steps, a->step - steps * a->epoch};
 }
