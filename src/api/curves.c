@@ -8,8 +8,10 @@
 
 #include "api/conclude.h"
 #include "api/curves_parts.h"
+#include "api/run_paths.h"
 #include "api/subject.h"
 #include "audit/case.h"
+#include "ledger/read.h"
 #include "report/plot.h"
 
 #define PLOT_HEIGHT 14u
@@ -18,23 +20,24 @@
 
 /* Opening -------------------------------------------------------------------------------------- */
 
-/* The steps of checkpoints that lie in the folders. That there are none is no error. */
-static void find_saves(
-	struct curves_opened *v, const char *const *paths, size_t n, const struct limits *limits)
+bool curves_add_saves(void *list_, const char *const *paths, size_t n, const struct limits *limits)
 {
+	ARRAY(double) *list = list_;
 	struct error ignored = ERROR_INIT;
 	struct stat st;
+	bool ok = true;
 
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = 0; i < n && ok; i++) {
 		struct subject s = SUBJECT_INIT;
 		if (stat(paths[i], &st) < 0 || !S_ISDIR(st.st_mode))
 			continue;
 		if (subject_open(&s, paths[i], limits, &ignored) == RP_OK) {
-			for (size_t k = 0; k < s.candidates.list.count; k++) {
+			for (size_t k = 0; k < s.candidates.list.count && ok; k++) {
 				const struct candidate *c = &s.candidates.list.items[k];
-				double *slot = c->profile && c->step >= 0
-						       ? array_push(&v->saves, SAVES_MAX)
-						       : NULL;
+				if (!c->profile || c->step < 0)
+					continue;
+				double *slot = array_push(list, SAVES_MAX);
+				ok = slot || list->count >= SAVES_MAX;
 				if (slot)
 					*slot = (double)c->step;
 			}
@@ -42,6 +45,89 @@ static void find_saves(
 		subject_close(&s);
 		ignored = ERROR_INIT;
 	}
+	return ok;
+}
+
+/* The losses of sample logs, where there is nothing else. */
+static int read_samples(struct curves_opened *v, const struct curve_files *f,
+	const struct curves_options *o, struct error *e)
+{
+	const struct limits *limits = &o->common.limits;
+	struct ledger_options lo = {.limits = limits, .memory = limits->memory / 5 * 3};
+	const char **paths = calloc(f->operands.count, sizeof *paths);
+	struct ledger l;
+	size_t n = 0;
+
+	if (!paths)
+		return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for the sample logs");
+	for (size_t i = 0; i < f->operands.count; i++)
+		if (f->operands.items[i].others > 0)
+			paths[n++] = f->operands.items[i].path;
+	int status = ledger_open(&l, paths, n, &lo, e);
+	if (status == RP_OK) {
+		status = curve_of_ledger(&v->log, &l, limits, e);
+		ledger_release(&l);
+	}
+	free(paths);
+	if (status == RP_OK && v->log.points.count == 0) {
+		curve_release(&v->log);
+		status = fail(e, RP_E_NOT_FOUND, ERROR_NO_OFFSET,
+			"no loss log in %zu file%s, and no losses in the sample logs, which "
+			"`reprise audit` judges",
+			f->looked, f->looked == 1 ? "" : "s");
+	}
+	return status;
+}
+
+/* Say of sample logs that lie beside the loss logs who reads them. */
+static int leave_samples(struct curve_log *l, const struct curve_files *f, struct error *e)
+{
+	for (size_t i = 0; i < f->operands.count; i++) {
+		const struct curve_operand *p = &f->operands.items[i];
+		if (p->others == 0)
+			continue;
+		struct curve_left *left = array_push(&l->left, SIZE_MAX);
+		if (left)
+			*left = (struct curve_left){arena_strdup(&l->arena, slice_of(p->path)),
+				p->others == 1
+					? "a sample log, which `reprise audit` reads"
+					: arena_printf(&l->arena,
+						  "%u sample logs, which `reprise audit` reads",
+						  p->others)};
+		if (!left || !left->path || !left->why)
+			return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for the logs");
+	}
+	return RP_OK;
+}
+
+/* Find and read the logs: those of losses, else those of samples. */
+static int read_logs(struct curves_opened *v, const char *const *paths, size_t n,
+	const struct curves_options *o, struct error *e)
+{
+	struct curve_options co = run_paths_options(&o->common.limits);
+	struct curve_files f;
+	size_t logs = 0, others = 0;
+
+	co.patterns = o->patterns;
+	co.pattern_count = o->pattern_count;
+	if (curve_find(&f, paths, n, &co, e) < 0)
+		return e->status;
+	for (size_t i = 0; i < f.operands.count; i++) {
+		logs += f.operands.items[i].logs;
+		others += f.operands.items[i].others;
+	}
+	int status;
+	if (logs == 0 && others > 0) {
+		status = read_samples(v, &f, o, e);
+	} else {
+		status = curve_read(&v->log, &f, NULL, 0, &co, e);
+		if (status == RP_OK && leave_samples(&v->log, &f, e) < 0) {
+			curve_release(&v->log);
+			status = e->status;
+		}
+	}
+	curve_files_release(&f);
+	return status;
 }
 
 void curves_close(struct curves_opened *v)
@@ -83,14 +169,13 @@ static bool is_cut_away(const struct stitch *s, const struct curves_options *o)
 int curves_open(struct curves_opened *v, struct report *r, const char *const *paths, size_t n,
 	const struct curves_options *o, struct error *e)
 {
-	struct curve_options co = {.limits = &o->common.limits,
-		.patterns = o->patterns,
-		.pattern_count = o->pattern_count};
-
 	*v = (struct curves_opened){0};
-	if (curve_open(&v->log, paths, n, &co, e) < 0)
+	if (read_logs(v, paths, n, o, e) < 0)
 		return e->status;
-	find_saves(v, paths, n, &o->common.limits);
+	if (!curves_add_saves(&v->saves, paths, n, &o->common.limits)) {
+		curves_close(v);
+		return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for the checkpoints");
+	}
 	struct stitch_options so = {.told = o->told,
 		.told_count = o->told_count,
 		.saves = v->saves.items,

@@ -138,6 +138,7 @@ static int fill_report(
 	struct audit_options audit = {.common = *v, .told = o->told, .told_count = o->told_count};
 	const char *path = o->operands[0];
 	struct error unseen = ERROR_INIT;
+	struct paths_hold hold;
 
 	if (o->confirm) {
 		struct curves_options curves = {
@@ -147,7 +148,7 @@ static int fill_report(
 	if (o->rehearsal)
 		return audit_rehearsal(r, path, o->rehearsal, &audit, e);
 	/* What cannot be looked into is verify's to say. */
-	if (run_paths_is_log(path, &v->limits, &unseen) != 1)
+	if (run_paths_look(path, &v->limits, &hold, &unseen) < 0 || !hold.samples)
 		return verify_path(r, path, v, e);
 	int status = audit_paths(r, &path, 1, &audit, e);
 	if (status < 0 || r->exit != EXIT_STATUS_FINE ||
