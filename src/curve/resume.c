@@ -545,9 +545,9 @@ void resume_find_restart(
  */
 static bool matters(const char *name)
 {
-	static const char *const words[] = {"seed", "lr", "learning", "batch", "data", "split",
-		"beta", "clip", "decay", "warmup", "eps", "seq", "dropout", "mix", "weight",
-		"optim", "model"};
+	static const char *const words[] = {"seed", "lr", "learning", "batch", "accum", "data",
+		"split", "beta", "clip", "decay", "warmup", "eps", "seq", "dropout", "mix",
+		"weight", "optim", "model"};
 	static const char *const others[] = {
 		"save", "load", "log", "interval", "path_out", "tensorboard"};
 	bool yes = false;
@@ -559,14 +559,15 @@ static bool matters(const char *name)
 	return yes;
 }
 
-bool resume_changes(const struct stitch *s, uint32_t attempt, struct strbuf *out)
+bool resume_changes(const struct stitch *s, uint32_t attempt, bool batch, struct strbuf *out)
 {
 	uint32_t parent = s->attempts.items[attempt].parent;
 	size_t begin = out->n;
 
 	for (size_t i = 0; i < s->settings.count && parent != CURVE_NONE; i++) {
 		const struct stitch_setting *x = &s->settings.items[i];
-		if (x->attempt != attempt || !matters(x->name))
+		if (x->attempt != attempt || !matters(x->name) ||
+			(!batch && (strcasestr(x->name, "batch") || strcasestr(x->name, "accum"))))
 			continue;
 		bool last = true;
 		for (size_t k = i + 1; k < s->settings.count && last; k++)

@@ -70,7 +70,8 @@ struct resume_repeat {
 	bool renumbered;        /* and so are the learning rates: only the counter differs */
 	double lag;             /* the attempt's x less that of the source */
 	double first_x, last_x; /* of the attempt */
-	double source_x;        /* where the source begins */
+	double source_x;        /* where the source begins … */
+	double source_last_x;   /* … and ends */
 	uint32_t source;        /* attempt */
 	double correlation;
 	size_t points;
@@ -123,7 +124,9 @@ void resume_find_restart(
 	const struct stitch *s, uint32_t attempt, double from, struct resume_restart *out);
 
 /* The settings that the logs give for an attempt and, with another value, for its parent: "seed 42
- * -> 43". False where there are none. */
-bool resume_changes(const struct stitch *s, uint32_t attempt, struct strbuf *out);
+ * -> 43"; those that only say how many samples a step has are left out unless `batch`. False where
+ * there are none. */
+bool resume_changes(
+	const struct stitch *s, uint32_t attempt, bool batch, struct strbuf *out);
 
 #endif

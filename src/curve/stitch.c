@@ -204,3 +204,8 @@ double stitch_shown(const struct stitch *s, uint32_t attempt, double x)
 {
 	return s->by == s->axis ? x : stitch_amount(s, attempt, x);
 }
+
+double stitch_value_shown(const struct stitch *s, const struct stitch_value *v)
+{
+	return s->by == s->axis ? v->x : v->amount;
+}

@@ -190,6 +190,7 @@ double stitch_batch(const struct stitch *s, uint32_t attempt, double x);
 
 /* An x in the unit in which the line is shown: x itself, or what was consumed. */
 double stitch_shown(const struct stitch *s, uint32_t attempt, double x);
+double stitch_value_shown(const struct stitch *s, const struct stitch_value *v);
 
 /* Whether attempt `a` is `b` or leads to it. */
 bool stitch_leads_to(const struct stitch *s, uint32_t a, uint32_t b);

@@ -549,8 +549,24 @@ static void fill_amounts(struct stitch *s)
 	}
 }
 
+/* The least sure way in which what an attempt consumed is known. */
+static enum consumed_how worst_how(const struct stitch *s)
+{
+	enum consumed_how worst = CONSUMED_BY_COUNTER;
+
+	for (size_t i = 0; i < s->consumed.count; i++)
+		worst = s->consumed.items[i].how < worst ? s->consumed.items[i].how : worst;
+	return worst;
+}
+
 int stitch_choose_unit(struct stitch_building *b, const struct stitch_options *o, struct error *e)
 {
+	static const char *const hows[] = {[CONSUMED_UNKNOWN] = "",
+		[CONSUMED_TOLD] = "the user tells the batch",
+		[CONSUMED_BY_SETTING] = "the launches say their batch",
+		[CONSUMED_BY_SIZES] = "the batch was logged",
+		[CONSUMED_BY_LEDGER] = "the sample log has them",
+		[CONSUMED_BY_COUNTER] = "the logs count them"};
 	struct stitch *s = b->s;
 	bool all = s->unit != CURVE_UNITS;
 
@@ -560,6 +576,9 @@ int stitch_choose_unit(struct stitch_building *b, const struct stitch_options *o
 		all = isfinite(stitch_amount(s, i, s->attempts.items[i].last_x));
 	if (!o->by_is_told) {
 		s->by = all && s->batch_changes ? s->unit : s->axis;
+		if (s->by != s->axis)
+			stitch_note(s, "the batch changes: the line is shown by %s too, as %s",
+				curve_unit_name(s->by), hows[worst_how(s)]);
 		return RP_OK;
 	}
 	if (o->by == s->axis)
@@ -574,8 +593,8 @@ int stitch_choose_unit(struct stitch_building *b, const struct stitch_options *o
 				curve_unit_name(o->by), s->attempts.items[i].number,
 				s->consumed.items[i].unknown ? s->consumed.items[i].unknown
 							     : "its batch is not known");
-	return fail(e, RP_E_ARGUMENT, ERROR_NO_OFFSET, "--by %s: the logs do not say %s",
-		curve_unit_name(o->by),
-		o->by == CURVE_STEPS ? "at which steps they were written"
-				     : "how many were consumed");
+	return fail(e, RP_E_ARGUMENT, ERROR_NO_OFFSET,
+		o->by == CURVE_STEPS ? "--by %s: what was logged has no steps"
+				     : "--by %s: the logs do not say how many were consumed",
+		curve_unit_name(o->by));
 }
