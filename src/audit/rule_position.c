@@ -503,7 +503,7 @@ static void run_position_moves(struct audit_case *c, struct findings *sink, stru
 		bool wanted = false;
 		for (size_t k = 0; k < sizeof keys / sizeof keys[0]; k++)
 			wanted |= f->key == keys[k];
-		const struct fact *before = wanted ? state_same_fact(c->previous, f) : NULL;
+		const struct fact *before = wanted ? state_same_fact(c->previous, s, f) : NULL;
 		double x, y;
 		if (!before || !fact_to_double(before, &x) || !fact_to_double(f, &y))
 			continue;
@@ -715,7 +715,7 @@ static void run_config(struct audit_case *c, struct findings *sink, struct cover
 	for (size_t i = 0; i < s->facts.count; i++) {
 		const struct fact *after = &s->facts.items[i];
 		const struct fact *before =
-			after->key == FACT_CONFIG ? state_same_fact(c->previous, after) : NULL;
+			after->key == FACT_CONFIG ? state_same_fact(c->previous, s, after) : NULL;
 		if (!before)
 			continue;
 		compared++;

@@ -112,7 +112,7 @@
  *   cmd_*                         one command each
  *
  * Two programs beside it: h5/ is the helper that alone sees HDF5 (h5_main, h5_driver, h5_columns, h5_sandbox);
- * recorder/ is the library that trainers load (recorder, block, json_text, launch).
+ * recorder/ is the library that trainers load (recorder, opening, launch, segment, step_block, block, json_text).
  */
 /* clang-format on */
 #define _GNU_SOURCE
