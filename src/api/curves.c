@@ -88,12 +88,13 @@ static int leave_samples(struct curve_log *l, const struct curve_files *f, struc
 			continue;
 		struct curve_left *left = array_push(&l->left, SIZE_MAX);
 		if (left)
-			*left = (struct curve_left){arena_strdup(&l->arena, slice_of(p->path)),
-				p->others == 1
-					? "a sample log, which `reprise audit` reads"
-					: arena_printf(&l->arena,
-						  "%u sample logs, which `reprise audit` reads",
-						  p->others)};
+			*left = (struct curve_left){
+				.path = arena_strdup(&l->arena, slice_of(p->path)),
+				.why = p->others == 1
+					       ? "a sample log, which `reprise audit` reads"
+					       : arena_printf(&l->arena,
+							 "%u sample logs, which `reprise audit` reads",
+							 p->others)};
 		if (!left || !left->path || !left->why)
 			return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for the logs");
 	}
@@ -137,24 +138,6 @@ void curves_close(struct curves_opened *v)
 	array_release(&v->saves);
 }
 
-bool curves_same_path(const char *a, const char *b)
-{
-	struct stat sa, sb;
-
-	return stat(a, &sa) == 0 && stat(b, &sb) == 0 && sa.st_dev == sb.st_dev &&
-	       sa.st_ino == sb.st_ino;
-}
-
-/* What was read is never written over: a log cannot be made again. */
-static int is_no_log(const struct curve_log *l, const char *path, struct error *e)
-{
-	for (size_t i = 0; i < l->files.count; i++)
-		if (curves_same_path(l->files.items[i].path, path))
-			return fail(e, RP_E_ARGUMENT, ERROR_NO_OFFSET,
-				"the table would replace the log '%s'", l->files.items[i].path);
-	return RP_OK;
-}
-
 /* No verdict is given about nothing. */
 static bool is_cut_away(const struct stitch *s, const struct curves_options *o)
 {
@@ -185,8 +168,6 @@ int curves_open(struct curves_opened *v, struct report *r, const char *const *pa
 		.first = o->first == INT64_MIN ? NAN : (double)o->first,
 		.last = o->last == INT64_MAX ? NAN : (double)o->last};
 	int status = case_curve_open(&v->curve, &v->log, &so, NULL, e);
-	if (status == RP_OK && o->output)
-		status = is_no_log(&v->log, o->output, e);
 	if (status == RP_OK && v->curve.stitch.tracks.count == 0)
 		status = fail(e, RP_E_NOT_FOUND, ERROR_NO_OFFSET,
 			"no loss, gradient norm or learning rate was found in it; --series names what to "
@@ -259,20 +240,25 @@ const char *curves_picture(struct report *r, const struct case_curve *c, unsigne
 
 void curves_cover(struct report *r, const struct curve_log *l)
 {
-	uint64_t lines = 0;
+	uint64_t lines = 0, unread = 0;
 	const char *reason = NULL;
 
 	for (size_t i = 0; i < l->files.count; i++)
 		lines += l->files.items[i].lines;
+	for (size_t i = 0; i < l->left.count; i++)
+		unread += l->left.items[i].unread;
 	if (l->lost > 0)
 		reason = report_text(r, "%s%s not understood", report_counted(r, l->lost, "line"),
 			l->lost == 1 ? " was" : " were");
 	else if (l->dropped > 0)
 		reason = report_text(r, "%s beyond --limit curve-points",
 			report_counted(r, l->dropped, "point"));
+	else if (unread > 0)
+		reason = report_text(
+			r, "%s beside them could not be read", report_number(r, (int64_t)unread));
 	cover_ran(&r->coverage, "curve-log", "the logs", "lines",
 		lines > l->lost ? lines - l->lost : 0, lines, reason);
-	r->incomplete = r->incomplete || l->dropped > 0;
+	r->incomplete = r->incomplete || l->dropped > 0 || unread > 0;
 }
 
 /* Where the line ends: "1 000", "1 000 (16 000 samples)". */

@@ -11,7 +11,7 @@
  *   size, cursor, source          arithmetic on sizes, bytes in hand, bytes in a file
  *   error                         "we could not look"
  *   lines, scan                   lines of a file; parts of a JSON line
- *   ini, replace, deadline        a strict INI reader; writing a whole file or none; when to stop
+ *   ini, replace, place, deadline a strict INI reader; writing a whole file or none; what lies where; when to stop
  *   packed                        files that hold a text in another form
  *   sha256, identity, journal     digests of bytes and of samples; the layout of the recorder's files
  *   version                       versions of Python packages in their order
