@@ -305,22 +305,66 @@ static const char *pick(struct report *r, struct choice *choice, const struct su
 	return choice->chosen == SIZE_MAX ? "no checkpoint here can be used" : NULL;
 }
 
-/* The newest sound checkpoint before candidate `of` that is of its line, or SIZE_MAX. The
- * checkpoint itself rather than a snapshot of it: its elements can be read. */
-static size_t predecessor(const struct contender *k, const struct candidates *c, size_t of)
+/* Whether candidate `i` may be one that leads to `of`: sound, before it, and of its line. */
+static bool leads_to(const struct contender *k, const struct candidates *c, size_t i, size_t of)
 {
+	return strcmp(c->list.items[i].folder, c->list.items[of].folder) == 0 &&
+	       run_in_name(c->list.items[i].name) == run_in_name(c->list.items[of].name) &&
+	       k[i].standing == STANDING_LIVE && k[i].order >= 0 && k[i].order < k[of].order &&
+	       (k[i].resumable || !k[of].resumable) && !contender_logs_differ(&k[i], &k[of]);
+}
+
+/* The newest sound checkpoint before candidate `of` that is of its line, or SIZE_MAX. The
+ * checkpoint itself rather than a snapshot of it: its elements can be read. `*at` is the place of
+ * `of` among all by their order, and then that of what was found. */
+static size_t predecessor(
+	const struct contenders *all, const struct candidates *c, size_t of, size_t *at)
+{
+	const struct contender *k = all->items;
 	size_t best = SIZE_MAX;
 
-	for (size_t i = 0; i < c->list.count && of != SIZE_MAX; i++)
-		if (strcmp(c->list.items[i].folder, c->list.items[of].folder) == 0 &&
-			run_in_name(c->list.items[i].name) == run_in_name(c->list.items[of].name) &&
-			k[i].standing == STANDING_LIVE && k[i].order >= 0 &&
-			k[i].order < k[of].order && (k[i].resumable || !k[of].resumable) &&
-			!contender_logs_differ(&k[i], &k[of]) &&
-			(best == SIZE_MAX || k[i].order > k[best].order ||
-				(k[i].order == k[best].order && (!k[i].beside || k[best].beside))))
-			best = i;
+	for (size_t n = *at; n-- > 0;) {
+		size_t i = all->by_order[n];
+		if (best != SIZE_MAX && (k[i].order < k[best].order || !k[best].beside))
+			break;
+		if (!leads_to(k, c, i, of) || (best != SIZE_MAX && k[i].beside))
+			continue;
+		best = i;
+		*at = n;
+	}
 	return best;
+}
+
+/* All that lead to the chosen one. */
+static bool follow_back(
+	struct choice *choice, const struct contenders *all, const struct candidates *c)
+{
+	size_t of = choice->chosen, at = 0;
+
+	while (all->by_order[at] != of)
+		at++;
+	for (size_t n = 0; of != SIZE_MAX; n++) {
+		struct trail_point *p = array_push(&choice->line, all->count);
+		if (!p)
+			return false;
+		*p = all->items[of].point;
+		of = predecessor(all, c, of, &at);
+		if (n == 0)
+			choice->previous = of;
+		else if (n == 1)
+			choice->older = of;
+	}
+	for (size_t i = 0, k = choice->line.count; i + 1 < k--; i++) {
+		struct trail_point p = choice->line.items[i];
+		choice->line.items[i] = choice->line.items[k];
+		choice->line.items[k] = p;
+	}
+	return true;
+}
+
+void choice_release(struct choice *choice)
+{
+	array_release(&choice->line);
 }
 
 /* Whether a snapshot's own checkpoint is still there. */
@@ -333,8 +377,8 @@ static bool stands_for_none(const struct contender *k, const struct candidates *
 	return false;
 }
 
-/* Only the newest pair of a line is held against each other; that the earlier ones were not is
- * said. */
+/* Only the newest pair of a line is held against each other in full; that the earlier ones were not
+ * is said. */
 static void cover_line(struct report *r, const struct contender *k, const struct candidates *c)
 {
 	uint64_t live = 0;
@@ -343,7 +387,8 @@ static void cover_line(struct report *r, const struct contender *k, const struct
 		live += k[i].standing == STANDING_LIVE && !stands_for_none(k, c, i);
 	if (live > 2)
 		cover_ran(&r->coverage, "line", "checkpoints against their predecessors", "pairs",
-			1, live - 1, "the newest pair; --step N judges another");
+			1, live - 1,
+			"the newest pair in full, earlier ones by their counters and schedule; --step N judges another");
 }
 
 int choose_checkpoint(struct choice *choice, struct report *r, struct subject *s,
@@ -366,8 +411,9 @@ int choose_checkpoint(struct choice *choice, struct report *r, struct subject *s
 			none = pick(r, choice, s, k, o);
 		else
 			choice->chosen = 0;
-		choice->previous = predecessor(k, c, choice->chosen);
-		choice->older = predecessor(k, c, choice->previous);
+		if (choice->chosen != SIZE_MAX && !follow_back(choice, &all, c))
+			status = fail(e, RP_E_MEMORY, ERROR_NO_OFFSET,
+				"no memory for a line of %zu checkpoints", all.count);
 		if (c->root) {
 			report_rejected(r, s, k, choice->chosen, o);
 			tell(r, s, k, all.by_step, choice);

@@ -9,20 +9,26 @@
 
 #include "api/subject.h"
 #include "api/verify.h"
+#include "audit/trail.h"
 
 struct choice {
 	size_t chosen;   /* index in the candidates, SIZE_MAX: none */
 	size_t previous; /* its predecessor of the same line, SIZE_MAX: none */
 	size_t older;    /* the predecessor's predecessor, likewise */
+	ARRAY(struct trail_point)
+	line; /* all that lead to it, oldest first, and itself; named
+		 by the subject. Empty where it is the only one */
 };
 
 /*
  * Choose, and tell why of every candidate: a table of them, findings about pointers and rejected
  * ones. For a path that is one checkpoint this is immediate. Where none is chosen the report has
- * its verdict.
+ * its verdict. Release the choice also after an error.
  */
 int choose_checkpoint(struct choice *choice, struct report *r, struct subject *s,
 	const struct verify_options *o, struct error *e);
+
+void choice_release(struct choice *choice);
 
 /*
  * After the chosen one was read: whether a path that is one checkpoint is of the step that --step

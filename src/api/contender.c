@@ -90,6 +90,7 @@ static int look(struct contender *k, struct report *r, struct subject *s,
 		if (state_real(&state, FACT_EPOCH, &epoch) && epoch >= 0 && epoch < 9e15)
 			k->epoch = (int64_t)epoch;
 		k->resumable = state.optimizers.count > 0;
+		k->point = trail_point_of(&state, candidate->name);
 		if (!keep_log(k, &state))
 			status = fail(e, RP_E_MEMORY, ERROR_NO_OFFSET,
 				"no memory for a log of %zu points", state.log.count);

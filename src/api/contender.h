@@ -10,6 +10,7 @@
 
 #include "api/subject.h"
 #include "api/verify.h"
+#include "audit/trail.h"
 
 enum standing {
 	STANDING_LIVE,
@@ -31,7 +32,8 @@ struct contender {
 	bool resumable;   /* has an optimizer's state */
 	bool open;        /* its step may start again with each epoch, by its name */
 	bool unfinished;  /* rejected for what a save that is going on looks like */
-	const char *reason; /* of a rejection; lives as long as the report */
+	const char *reason;       /* of a rejection; lives as long as the report */
+	struct trail_point point; /* what its counters say; named as the candidate is */
 	struct log_point *log;
 	size_t log_count;
 	const struct profile *profile; /* what its files turned out to be */

@@ -228,7 +228,7 @@ int init_path(struct init_draft *draft, struct strbuf *text, struct report *r, c
 	const struct verify_options *o, struct error *e)
 {
 	struct subject s;
-	struct choice choice;
+	struct choice choice = {.chosen = SIZE_MAX};
 	int status = subject_open(&s, path, &o->limits, e);
 
 	*draft = (struct init_draft){0};
@@ -249,6 +249,7 @@ int init_path(struct init_draft *draft, struct strbuf *text, struct report *r, c
 		if (r->findings.lost > 0)
 			status = fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for the draft");
 	}
+	choice_release(&choice);
 	subject_close(&s);
 	return status;
 }

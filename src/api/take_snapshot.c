@@ -138,7 +138,7 @@ int snapshot_path(struct report *r, const char *path, const char *out,
 	const struct verify_options *o, bool *unwritten, struct error *e)
 {
 	struct subject s;
-	struct choice choice;
+	struct choice choice = {.chosen = SIZE_MAX};
 	struct findings own;
 	int status = subject_open(&s, path, &o->limits, e);
 
@@ -154,6 +154,7 @@ int snapshot_path(struct report *r, const char *path, const char *out,
 		if (status == RP_OK)
 			status = take(r, &s, &own, out, o, unwritten, e);
 	}
+	choice_release(&choice);
 	findings_release(&own);
 	subject_close(&s);
 	report_finish(r);

@@ -153,14 +153,28 @@ struct judging {
 	struct subject *now;
 	struct subject before, older; /* where there are such */
 	bool has_before, has_older;
-	struct subject original; /* what it should be a copy of, where that was asked for */
-	const char *no_before;   /* why there is none, for coverage */
+	struct subject original;     /* what it should be a copy of, where that was asked for */
+	const char *no_before;       /* why there is none, for coverage */
+	const struct choice *choice; /* with all that lead to this one */
+	struct trail_point pair[2];  /* that one and this one, where the user names it */
 	struct run_in_use run;
 	struct findings own;          /* that were recorded as it was read */
 	struct byte_totals totals[2]; /* of this one and the one before */
 	bool known;                   /* those of this one hold */
 	bool whole;                   /* it was read, and all of it that was to be */
 };
+
+/* The counters of all that lead to this one; of it and the one that the user names. */
+static struct trail trail_of(struct judging *j, const struct verify_options *o)
+{
+	if (!o->against)
+		return (struct trail){j->choice->line.items, j->choice->line.count};
+	if (!j->has_before)
+		return (struct trail){0};
+	j->pair[0] = trail_point_of(&j->before.state, checkpoint_name(&j->before.state));
+	j->pair[1] = trail_point_of(&j->now->state, checkpoint_name(&j->now->state));
+	return (struct trail){j->pair, 2};
+}
 
 /* Judge a state that has been read, against an earlier one where there is one. */
 static int judge(
@@ -175,6 +189,7 @@ static int judge(
 		.previous = before ? &before->state : NULL,
 		.no_previous = j->no_before,
 		.older = older ? &older->state : NULL,
+		.trail = trail_of(j, o),
 		.original = original,
 		.current_place = subject_place(now),
 		.run = run_file_of(&j->run),
@@ -435,11 +450,12 @@ static int verify_in_time(
 	struct report *r, const char *path, const struct verify_options *o, struct error *e)
 {
 	struct subject now;
+	struct choice choice = {.chosen = SIZE_MAX};
 	struct judging j = {.now = &now,
+		.choice = &choice,
 		.before = SUBJECT_INIT,
 		.older = SUBJECT_INIT,
 		.original = SUBJECT_INIT};
-	struct choice choice = {.chosen = SIZE_MAX};
 	int status = subject_open(&now, path, &o->limits, e);
 
 	findings_init(&j.own);
@@ -462,6 +478,7 @@ static int verify_in_time(
 	subject_close(&j.original);
 	run_release(&j.run);
 	findings_release(&j.own);
+	choice_release(&choice);
 	subject_close(&now);
 	return status;
 }

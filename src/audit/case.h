@@ -7,6 +7,7 @@
 #define AUDIT_CASE_H
 
 #include "audit/environment.h"
+#include "audit/trail.h"
 #include "base/limits.h"
 #include "ledger/ledger.h"
 #include "profile/profile.h"
@@ -24,6 +25,7 @@ struct audit_case {
 	struct state *current;
 	struct state *previous; /* an earlier checkpoint of the same line, or NULL */
 	struct state *older;    /* the one before that, or NULL: it tells how fast things go */
+	struct trail trail; /* counters of all that lead to the current one; empty where none do */
 	struct state_place current_place,
 		previous_place;            /* where their files are, for rules that read bytes */
 	struct stream_pairs streams;       /* previous against current; empty without previous */

@@ -38,15 +38,30 @@ static uint64_t step_range(const struct state *s, double *least, double *most)
 	return count;
 }
 
-static void place_optimizer(struct findings *sink, struct finding *f, struct state *s)
+static void place_counters(
+	struct findings *sink, struct finding *f, struct state *s, const struct optimizer *o)
 {
-	if (s->optimizers.count == 0) {
-		place_file(sink, f, s, NO_FILE);
-		return;
-	}
-	const struct optimizer *o = &s->optimizers.items[0];
 	place_file(sink, f, s, o->file);
 	f->place.path = findings_text(sink, "%s%sstate[*].step", o->path, *o->path ? "." : "");
+}
+
+static void place_optimizer(struct findings *sink, struct finding *f, struct state *s)
+{
+	if (s->optimizers.count == 0)
+		place_file(sink, f, s, NO_FILE);
+	else
+		place_counters(sink, f, s, &s->optimizers.items[0]);
+}
+
+/* The largest of one optimizer's step counters; 0 where it keeps none. */
+static double updates_of(const struct optimizer *o)
+{
+	double most = 0;
+
+	for (size_t k = 0; k < o->params.count; k++)
+		if (o->params.items[k].has_step && o->params.items[k].step > most)
+			most = o->params.items[k].step;
+	return most;
 }
 
 /* The updates of each optimizer, added up. */
@@ -54,14 +69,8 @@ static double updates_of_all(const struct state *s)
 {
 	double sum = 0;
 
-	for (size_t i = 0; i < s->optimizers.count; i++) {
-		const struct optimizer *o = &s->optimizers.items[i];
-		double most = 0;
-		for (size_t k = 0; k < o->params.count; k++)
-			if (o->params.items[k].has_step && o->params.items[k].step > most)
-				most = o->params.items[k].step;
-		sum += most;
-	}
+	for (size_t i = 0; i < s->optimizers.count; i++)
+		sum += updates_of(&s->optimizers.items[i]);
 	return sum;
 }
 
@@ -106,6 +115,73 @@ static const struct state *stale_optimizer(const struct audit_case *c, double up
 	return NULL;
 }
 
+/*
+ * The optimizer was made anew on the way here, further back than the two checkpoints that are
+ * compared, and its count goes on from there.
+ */
+static bool check_trail(struct audit_case *c, struct findings *sink, double updates, int64_t step)
+{
+	const struct trail *t = &c->trail;
+	struct trail_restart r = trail_find_restart(t, TRAIL_UPDATES);
+
+	if (!r.found || r.newest || r.mended)
+		return false;
+	const struct trail_point *a = &t->points[r.last_good], *b = &t->points[r.first_bad];
+	const char *good = findings_escaped(sink, slice_of(a->name)),
+		   *bad = findings_escaped(sink, slice_of(b->name));
+	struct finding *f = finding_add(sink, FINDING_T104,
+		"the optimizer state was not restored %s: %s updates since it was made, at step %s",
+		isnan(r.zero)
+			? findings_text(sink, "between %s and %s", good, bad)
+			: findings_text(sink, "at step %s", rounded_text(sink, r.zero, DIGITS)),
+		rounded_text(sink, updates, DIGITS), count_text(sink, step));
+	f->cause = findings_text(sink, "%s has %s updates at step %s, %s has %s at step %s", good,
+		rounded_text(sink, a->counter[TRAIL_UPDATES], DIGITS),
+		rounded_text(sink, a->step, DIGITS), bad,
+		rounded_text(sink, b->counter[TRAIL_UPDATES], DIGITS),
+		rounded_text(sink, b->step, DIGITS));
+	place_optimizer(sink, f, c->current);
+	f->place.step_first = (int64_t)a->step;
+	f->place.step_last = step;
+	f->observed = quantity_real(updates);
+	f->unit = "updates";
+	if (!isnan(r.zero))
+		f->expected = quantity_real(updates + r.zero);
+	f->meaning =
+		"the moments started cold there, and the next resume does the same unless the script is mended";
+	f->remedy = findings_text(sink,
+		"Resume from %s, the newest one before that, and find out why the state was not loaded.",
+		findings_escaped(sink, slice_of(t->points[r.sound].name)));
+	/* An optimizer of another kind, or of other parameters, was made on purpose. */
+	if (r.replaced) {
+		f->severity = SEVERITY_INFO;
+		f->cause = findings_text(sink, "%s; it is another optimizer", f->cause);
+	}
+	return true;
+}
+
+/* "both agreed up to ckpt_200.pt (step 200)", where they once did; else since when they are apart
+ * by the same. NULL: they are not. */
+static const char *since_text(const struct audit_case *c, struct findings *sink)
+{
+	const struct trail *t = &c->trail;
+	struct trail_lag lag = trail_find_lag(t, TRAIL_UPDATES);
+
+	if (!lag.known)
+		return NULL;
+	if (lag.since == 0 && lag.steps > 0)
+		return findings_text(sink, "it counts from step %s, in %s already",
+			rounded_text(sink, lag.steps, DIGITS),
+			findings_escaped(sink, slice_of(t->points[0].name)));
+	if (lag.since == 0)
+		return NULL;
+	const struct trail_point *p = &t->points[lag.since - 1];
+	if (!(fabs(p->step - p->counter[TRAIL_UPDATES]) <= 1))
+		return NULL;
+	return findings_text(sink, "both agreed up to %s (step %s)",
+		findings_escaped(sink, slice_of(p->name)), rounded_text(sink, p->step, DIGITS));
+}
+
 /* The optimizer's counter and the trainer's step, where one update counts one in both. */
 static void check_counter(struct audit_case *c, struct findings *sink, double updates, int64_t step)
 {
@@ -119,7 +195,7 @@ static void check_counter(struct audit_case *c, struct findings *sink, double up
 		state_bool(s, FACT_STEP_COUNTS_UPDATES, &strict);
 	bool had = c->previous && optimizer_step(c->previous, &before) &&
 		   state_int(c->previous, FACT_STEP, &step_before);
-	if (updates == (double)step)
+	if (updates == (double)step || check_trail(c, sink, updates, step))
 		return;
 	/* A script whose step counts something else did so before as well. */
 	if (!strict && had && step_before > 0 &&
@@ -165,6 +241,9 @@ static void check_counter(struct audit_case *c, struct findings *sink, double up
 			"the step counter says %lld, the optimizer has done %s updates",
 			(long long)step, rounded_text(sink, updates, DIGITS));
 		f->cause = "the step counter started again while the optimizer went on";
+		const char *since = since_text(c, sink);
+		if (since)
+			f->cause = findings_text(sink, "%s; %s", f->cause, since);
 		if (free && !had) {
 			f->severity = fmod(updates, (double)(step > 0 ? step : 1)) == 0
 					      ? SEVERITY_INFO
@@ -205,6 +284,7 @@ static void check_counter(struct audit_case *c, struct findings *sink, double up
 			rounded_text(sink, updates, DIGITS), (long long)step);
 		f->meaning =
 			"its state is younger than the weights: it was not restored at some resume";
+		f->cause = since_text(c, sink);
 	}
 	place_optimizer(sink, f, s);
 	f->place.step_first = f->place.step_last = step;
@@ -233,6 +313,21 @@ static void check_step(struct audit_case *c, struct findings *sink, int64_t step
 		"the launch did not resume but started anew, or the two checkpoints were given in the wrong order";
 }
 
+static struct finding *not_restored(
+	struct audit_case *c, struct findings *sink, double updates, double before)
+{
+	struct finding *f = finding_add(sink, FINDING_T104,
+		"the optimizer state was not restored: %s updates since it was made, %s in %s",
+		rounded_text(sink, updates, DIGITS), rounded_text(sink, before, DIGITS),
+		checkpoint_name(c->previous));
+	f->observed = quantity_real(updates);
+	f->expected = quantity_text(
+		findings_text(sink, "more than %s", rounded_text(sink, before, DIGITS)));
+	f->unit = "updates";
+	f->meaning = "the moments start cold: the first updates after the resume are far too large";
+	return f;
+}
+
 /* Without a step to hold it against, the optimizer's counter must at least not go backwards. */
 static void check_updates(struct audit_case *c, struct findings *sink, double updates)
 {
@@ -240,16 +335,27 @@ static void check_updates(struct audit_case *c, struct findings *sink, double up
 
 	if (!c->previous || !optimizer_step(c->previous, &before) || updates >= before)
 		return;
-	struct finding *f = finding_add(sink, FINDING_T104,
-		"the optimizer state was not restored: %s updates since it was made, %s in %s",
-		rounded_text(sink, updates, DIGITS), rounded_text(sink, before, DIGITS),
-		checkpoint_name(c->previous));
-	place_optimizer(sink, f, c->current);
-	f->observed = quantity_real(updates);
-	f->expected = quantity_text(
-		findings_text(sink, "more than %s", rounded_text(sink, before, DIGITS)));
-	f->unit = "updates";
-	f->meaning = "the moments start cold: the first updates after the resume are far too large";
+	place_optimizer(sink, not_restored(c, sink, updates, before), c->current);
+}
+
+/* Of several optimizers each must go on: the largest counter is that of another one. */
+static void check_each_optimizer(struct audit_case *c, struct findings *sink)
+{
+	struct state *s = c->current;
+	const struct state *was = c->previous;
+	double most, most_before;
+
+	if (!was || s->optimizers.count < 2 || s->optimizers.count != was->optimizers.count ||
+		!optimizer_step(s, &most) || !optimizer_step(was, &most_before) ||
+		most < most_before)
+		return;
+	for (size_t i = 0; i < s->optimizers.count; i++) {
+		const struct optimizer *o = &s->optimizers.items[i], *p = &was->optimizers.items[i];
+		double updates = updates_of(o), before = updates_of(p);
+		if (updates >= before || strcmp(o->path, p->path) != 0)
+			continue;
+		place_counters(sink, not_restored(c, sink, updates, before), s, o);
+	}
 }
 
 /* Without a step the epoch alone tells that training began anew. */
@@ -285,6 +391,7 @@ static void run_counters(struct audit_case *c, struct findings *sink, struct cov
 		check_step(c, sink, step);
 	if (count > 0 && !has_step)
 		check_updates(c, sink, most);
+	check_each_optimizer(c, sink);
 	if (count == 0 || !has_step) {
 		cover_not_checked(cover, "counters", "step counters", "%s",
 			has_step ? "the optimizer keeps none" : "no step counter was recognised");

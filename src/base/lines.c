@@ -135,6 +135,19 @@ enum line_state lines_next(struct lines *l, struct error *e)
 	}
 }
 
+struct slice lines_rest(const struct lines *l)
+{
+	return (struct slice){l->buffer + l->begin, l->end - l->begin};
+}
+
+void lines_pass(struct lines *l, size_t n, uint64_t lines)
+{
+	l->begin += n;
+	l->searched = l->begin > l->searched ? l->begin : l->searched;
+	l->number += lines;
+	l->joinable = l->joinable && lines == 0;
+}
+
 bool lines_join(struct lines *l, size_t most)
 {
 	struct error ignored = ERROR_INIT;

@@ -52,6 +52,12 @@ void lines_release(struct lines *l);
 /* Go on to the next line. A carriage return before the line end is part of it. */
 enum line_state lines_next(struct lines *l, struct error *e);
 
+/* The bytes in hand behind the line at hand: lines, of which the last one may be incomplete. */
+struct slice lines_rest(const struct lines *l);
+
+/* Pass over the first `n` bytes of those, which are `lines` whole lines. */
+void lines_pass(struct lines *l, size_t n, uint64_t lines);
+
 /*
  * Let the line at hand go on with the next one, line end included; false where that would make it
  * longer than `most` bytes, or there is none, or it cannot be read: the line stays as it is then.

@@ -25,6 +25,110 @@ const char *scan_long_u64(const char *p, uint64_t *v)
 	return p > first && (*first != '0' || p == first + 1) ? p : NULL;
 }
 
+#define EACH(byte) (0x0101010101010101u * (byte))
+
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+#define LIST_BLOCK 64u /* bytes that are looked at together */
+
+static inline uint64_t load64(const char *p)
+{
+	uint64_t t;
+
+	memcpy(&t, p, sizeof t);
+	return t;
+}
+
+/* A bit for each of LIST_BLOCK bytes that is no digit. */
+static inline uint64_t no_digits(const char *p)
+{
+	uint64_t none = 0;
+
+	for (unsigned i = 0; i < LIST_BLOCK; i += 8) {
+		uint64_t t = load64(p + i) ^ EACH('0');
+		/* The highest bit of each byte, brought together by one multiplication. */
+		t = ((t & EACH(0x7f)) + EACH(0x80 - 10)) | t;
+		none |= ((t >> 7 & EACH(1)) * 0x0102040810204080u >> 56) << i;
+	}
+	return none;
+}
+
+/* The value of up to eight digits, which were made bytes of 0 to 9 and stand at the high end. */
+static inline uint64_t eight_digits(uint64_t t)
+{
+	t = t * 10 + (t >> 8);
+	return ((t & 0x000000ff000000ffu) * 0x000f424000000064u +
+		       ((t >> 16) & 0x000000ff000000ffu) * 0x0000271000000001u) >>
+	       32;
+}
+
+/* The value of `n` digits; false for leading zeros, and more digits than nearly all ids have. */
+static inline bool plain_number(const char *p, unsigned n, uint64_t *v)
+{
+	uint64_t t = load64(p) ^ EACH('0');
+
+	if (n == 0 || n > 16 || ((t & 0xff) == 0 && n > 1))
+		return false;
+	if (n <= 8) {
+		*v = eight_digits(t << (64 - 8 * n));
+		return true;
+	}
+	*v = eight_digits(t << (128 - 8 * n)) * 100000000u +
+	     eight_digits(load64(p + n - 8) ^ EACH('0'));
+	return true;
+}
+
+/*
+ * A list with `gap` bytes between its numbers. Where numbers end is found for a whole block first:
+ * no number has to wait until the one before it was read.
+ */
+static inline __attribute__((always_inline)) size_t take_list(
+	const char **at, uint64_t *out, size_t max, unsigned gap)
+{
+	const char *p = *at;
+	size_t n = 0, before;
+
+	do {
+		uint64_t none = no_digits(p);
+		unsigned begin = 0;
+		before = n;
+		while (none && n < max) {
+			unsigned end = (unsigned)__builtin_ctzll(none);
+			if (p[end] != ',' || (gap == 2 && p[end + 1] != ' ') ||
+				!plain_number(p + begin, end - begin, &out[n])) {
+				*at = p + begin;
+				return n;
+			}
+			n++;
+			begin = end + gap;
+			none &= none - 1;
+			none &= gap == 2 ? none - 1 : none;
+		}
+		p += begin;
+	} while (n > before && n < max);
+	*at = p;
+	return n;
+}
+
+size_t scan_u64_list(const char **p, uint64_t *out, size_t max)
+{
+	const char *q = *p;
+
+	while (is_digit(*q))
+		q++;
+	if (q == *p || *q != ',')
+		return 0;
+	return q[1] == ' ' ? take_list(p, out, max, 2) : take_list(p, out, max, 1);
+}
+#else
+size_t scan_u64_list(const char **p, uint64_t *out, size_t max)
+{
+	(void)p;
+	(void)out;
+	(void)max;
+	return 0;
+}
+#endif
+
 const char *scan_i64(const char *p, int64_t *v)
 {
 	bool negative = *p == '-';
@@ -204,8 +308,6 @@ size_t scan_unescape(struct slice text, char *out)
 	}
 	return n;
 }
-
-#define EACH(byte) (0x0101010101010101u * (byte))
 
 /*
  * Eight hexadecimal digits at once: logs of hashes are made of nothing else. Adding a number to

@@ -65,6 +65,14 @@ static inline const char *scan_u64(const char *p, uint64_t *v)
 	return n > 0 ? p + n : NULL;
 }
 
+/*
+ * Integers of a list, from the first digit of one on: as many as have one comma, or a comma and one
+ * space, behind them all alike, up to `max`. Their number; *p is behind the last separator. The
+ * last one of a list has none behind it, so that it is not taken; nor is anything that is not
+ * plain.
+ */
+size_t scan_u64_list(const char **p, uint64_t *out, size_t max);
+
 /* An integer that may be negative. */
 const char *scan_i64(const char *p, int64_t *v);
 

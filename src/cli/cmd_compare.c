@@ -7,13 +7,13 @@
 static int compare(struct report *r, const struct options *o, struct error *e)
 {
 	const char *control = o->operand_count > 2 ? o->operands[2] : NULL;
+	struct paths_hold hold;
 	int logs = 0;
 
 	for (int i = 0; i < o->operand_count; i++) {
-		int log = run_paths_is_log(o->operands[i], &o->verify.limits, e);
-		if (log < 0)
+		if (run_paths_look(o->operands[i], &o->verify.limits, &hold, e) < 0)
 			return fail_wrap(e, "%s", o->operands[i]);
-		logs += log;
+		logs += hold.samples;
 	}
 	if (logs == o->operand_count)
 		return compare_runs(r, o->operands[0], o->operands[1], control, &o->verify, e);

@@ -8,6 +8,7 @@
 #include "api/run_paths.h"
 #include "base/replace.h"
 #include "cli/answer.h"
+#include "curve/own.h"
 
 #define DAY_SECONDS 86400
 
@@ -138,6 +139,7 @@ static int fill_report(
 	struct audit_options audit = {.common = *v, .told = o->told, .told_count = o->told_count};
 	const char *path = o->operands[0];
 	struct error unseen = ERROR_INIT;
+	struct paths_hold hold;
 
 	if (o->confirm) {
 		struct curves_options curves = {
@@ -147,7 +149,7 @@ static int fill_report(
 	if (o->rehearsal)
 		return audit_rehearsal(r, path, o->rehearsal, &audit, e);
 	/* What cannot be looked into is verify's to say. */
-	if (run_paths_is_log(path, &v->limits, &unseen) != 1)
+	if (run_paths_look(path, &v->limits, &hold, &unseen) < 0 || !hold.samples)
 		return verify_path(r, path, v, e);
 	int status = audit_paths(r, &path, 1, &audit, e);
 	if (status < 0 || r->exit != EXIT_STATUS_FINE ||
@@ -185,8 +187,7 @@ int cmd_gate(const struct options *o)
 	if (o->print_path && o->json)
 		return answer_usage(o, "--print-path and --format json contradict each other");
 	/* Before hours of reading. */
-	if (o->report &&
-		replace_allowed(o->report, SLICE("{\n  \"schema\": \"reprise/1\""), &e) < 0)
+	if (o->report && replace_allowed(o->report, own_report, &e) < 0)
 		return answer_unwritten(o, o->report, &e);
 	if (policy_load(&p, name, (int64_t)time(NULL) / DAY_SECONDS, &e) < 0) {
 		fail_wrap(&e, "%s", name);

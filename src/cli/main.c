@@ -11,7 +11,7 @@
  *   size, cursor, source          arithmetic on sizes, bytes in hand, bytes in a file
  *   error                         "we could not look"
  *   lines, scan                   lines of a file; parts of a JSON line
- *   ini, replace, deadline        a strict INI reader; writing a whole file or none; when to stop
+ *   ini, replace, place, deadline a strict INI reader; writing a whole file or none; what lies where; when to stop
  *   packed                        files that hold a text in another form
  *   sha256, identity, journal     digests of bytes and of samples; the layout of the recorder's files
  *   version                       versions of Python packages in their order
@@ -63,7 +63,8 @@
  *   plan                          stages, and what a run file tells of a log
  *   doubts                        what is odd in a ledger as a record
  * curve/      loss logs as tables, whatever wrote them
- *   curve, read, readers.def      files and folders into one log; what all readers share
+ *   find, own                     which files of a folder are logs; what this tool wrote is none
+ *   curve, read, readers.def      the logs into one; what all readers share
  *   read_console, console.def     console logs of trainers; console_keys finds the lines that matter,
  *                                 console_shape recognises them, console_line takes them apart,
  *                                 console_points makes points of their fields, console_form those of
@@ -88,7 +89,8 @@
  *   spikes, window                spikes and shifts; running medians
  * audit/      the rules: audit, case, rules.def, rule_integrity, rule_position, rule_rng, rule_counters,
  *             rule_optimizer_state, rule_settings, rule_schedule, rule_scaler, rule_weights, rule_averages,
- *             rule_optimizer, rule_values, rule_replicas, rule_run, rule_copy; counting: units of counters;
+ *             rule_optimizer, rule_values, rule_replicas, rule_run, rule_copy; counting, trail: units of
+ *             counters, and counters along a line of checkpoints;
  *             about sample logs: seams, rule_data,
  *             rule_data_epochs, rule_data_ranks, rule_data_attempts; mixture_table, mixture_stages, rule_mixture,
  *             rule_stages, rule_ratios, rule_sources, rule_rank_mixture; about loss logs: curves, curve_words,
@@ -98,7 +100,8 @@
  *             policy, policies.def: what a gate asks for; verdict: one word, its evidence, an exit status
  * report/     answers: report (the data), render_text, render_json, render_gate, page, json_writer, explain,
  *             plot (a curve as characters), write_log (a ledger as text)
- * api/        the commands as functions that fill a report: verify, compare, show, init, runs (audit);
+ * api/        the commands as functions that fill a report: verify, compare, show, init, runs (audit:
+ *             runs_tables, runs_checkpoints, runs_curve; rehearsal);
  *             run_paths (which paths are one run), compare_runs, curves (stitch: curves_tables, curves_rows,
  *             curves_confirm), logs (ledger), subject, choose,
  *             contender, conclude, overview, run (the run file), history, take_snapshot
@@ -110,7 +113,7 @@
  *   cmd_*                         one command each
  *
  * Two programs beside it: h5/ is the helper that alone sees HDF5 (h5_main, h5_driver, h5_columns, h5_sandbox);
- * recorder/ is the library that trainers load (recorder, block, json_text, launch).
+ * recorder/ is the library that trainers load (recorder, opening, launch, segment, step_block, block, json_text).
  */
 /* clang-format on */
 #define _GNU_SOURCE

@@ -7,23 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/packed.h"
-#include "base/text.h"
+#include "curve/find.h"
 #include "curve/read.h"
-#include "state/listing.h"
-
-#define CURVE_READER(name) extern const struct curve_reader curve_reader_##name;
-#include "curve/readers.def"
-#undef CURVE_READER
-
-static const struct curve_reader *const readers[] = {
-#define CURVE_READER(name) &curve_reader_##name,
-#include "curve/readers.def"
-#undef CURVE_READER
-};
-
-#define READERS (sizeof readers / sizeof *readers)
-#define SURE 2 /* what a probe answers where it is */
 
 /* Names of tables ------------------------------------------------------------------------------ */
 
@@ -64,81 +49,13 @@ const char *curve_unit_name(enum curve_unit unit)
 	return names[unit];
 }
 
-/* Formats -------------------------------------------------------------------------------------- */
-
-/* The reader that is sure, or else the first that could be one; *sure says which. */
-static const struct curve_reader *recognise(
-	const char *name, const char *head, size_t n, bool *sure)
-{
-	const struct curve_reader *could = NULL;
-
-	for (size_t i = 0; i < READERS; i++) {
-		int answer = readers[i]->probe(name, head, n);
-		*sure = answer >= SURE;
-		if (*sure)
-			return readers[i];
-		if (answer > 0 && !could)
-			could = readers[i];
-	}
-	return could;
-}
-
-const char *curve_recognise(const char *name, const void *head, size_t n)
-{
-	char *copy = malloc(n + LINES_PADDING);
-	bool sure;
-
-	if (!copy)
-		return NULL;
-	if (n > 0)
-		memcpy(copy, head, n);
-	memset(copy + n, '\n', LINES_PADDING);
-	const struct curve_reader *r = recognise(name, copy, n, &sure);
-	free(copy);
-	return sure ? r->name : NULL;
-}
-
-static size_t reader_row(const struct curve_reader *r)
-{
-	size_t i = 0;
-
-	while (i < READERS && readers[i] != r)
-		i++;
-	return i;
-}
-
-bool curve_is_output(const char *name)
-{
-	static const char *const ends[] = {".out", ".log", ".err", ".txt", "stdout", "stderr"};
-
-	for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
-		if (slice_ends(slice_of(name), slice_of(ends[i])))
-			return true;
-	return false;
-}
-
 /* Files ---------------------------------------------------------------------------------------- */
-
-struct log_file {
-	const char *path; /* to open, and as shown */
-	bool named;       /* by the user */
-	struct slice bytes;
-	bool in_memory;
-	size_t listed; /* its number in the order in which the files were found */
-	/* What its beginning says. */
-	const struct curve_reader *reader;
-	bool sure;
-	const struct curve_reader *maybe; /* of a file in a folder, should there be no other log */
-	double begun;
-	uint64_t device, inode;
-};
 
 struct opening {
 	struct curve_log *log;
 	const struct curve_options *options;
-	struct arena arena;
-	ARRAY(struct log_file) files;
-	size_t read;
+	ARRAY(const struct curve_found *) files; /* in the order in which they are read */
+	size_t looked, read;
 	struct error first; /* why the first file that could not be read was not */
 	const char *first_file;
 	char head[CURVE_HEAD + LINES_PADDING]; /* what was read of it ends with '\n' */
@@ -149,54 +66,8 @@ static int no_memory(struct error *e)
 	return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for the loss logs");
 }
 
-static int add_file(struct opening *o, const char *path, bool named, struct error *e)
-{
-	struct log_file *f = array_push(&o->files, o->options->limits->files);
-
-	if (!f)
-		return fail(e, RP_E_LIMIT, ERROR_NO_OFFSET, "more than %llu files (limit files)",
-			(unsigned long long)o->options->limits->files);
-	*f = (struct log_file){
-		.path = path, .named = named, .listed = o->files.count, .begun = NAN};
-	return RP_OK;
-}
-
-/* The files below a folder, or the one file. */
-static int list_path(struct opening *o, const char *path, bool alone, struct error *e)
-{
-	const struct limits *limits = o->options->limits;
-	struct listing listing;
-	const char *end = path + strlen(path);
-
-	if (listing_open(&listing, path, (unsigned)limits->dir_depth, limits, e) < 0)
-		return alone ? e->status : fail_wrap(e, "%s", path);
-	if (listing.single) {
-		listing_close(&listing);
-		const char *kept = arena_strdup(&o->arena, slice_of(path));
-		return kept ? add_file(o, kept, true, e) : no_memory(e);
-	}
-	int status = RP_OK;
-	for (size_t i = 0; i < listing.files.count && status == RP_OK; i++) {
-		const struct listed *f = &listing.files.items[i];
-		if (!f->regular)
-			continue;
-		const char *whole = arena_printf(&o->arena, "%s%s%s", path,
-			end > path && end[-1] == '/' ? "" : "/", f->path);
-		status = whole ? add_file(o, whole, false, e) : no_memory(e);
-	}
-	listing_close(&listing);
-	return status;
-}
-
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
 static struct curve_file *begin_file(
-	struct opening *o, const struct log_file *f, const char *format)
+	struct opening *o, const struct curve_found *f, const char *format)
 {
 	struct curve_log *l = o->log;
 	struct curve_file *file = array_push(&l->files, UINT32_MAX - 1);
@@ -208,7 +79,7 @@ static struct curve_file *begin_file(
 	return file;
 }
 
-static void keep_first(struct opening *o, const struct log_file *f, const struct error *why)
+static void keep_first(struct opening *o, const struct curve_found *f, const struct error *why)
 {
 	if (o->first.status == RP_OK) {
 		o->first = *why;
@@ -217,7 +88,7 @@ static void keep_first(struct opening *o, const struct log_file *f, const struct
 }
 
 /* A file that the user named or that was recognised, and cannot be read: the others still can. */
-static void pass_by(struct opening *o, const struct log_file *f, const struct error *why)
+static void pass_by(struct opening *o, const struct curve_found *f, const struct error *why)
 {
 	struct curve_reading r = {.log = o->log, .file = (uint32_t)o->log->files.count};
 
@@ -226,27 +97,12 @@ static void pass_by(struct opening *o, const struct log_file *f, const struct er
 		curve_lost(&r, "%s", why->text);
 }
 
-static int open_source(const struct log_file *f, struct source *s, struct error *e)
+static int open_source(const struct curve_found *f, struct source *s, struct error *e)
 {
 	if (!f->in_memory)
 		return source_open(s, AT_FDCWD, f->path, e);
 	source_from_memory(s, f->bytes.p, f->bytes.n, f->path);
 	return RP_OK;
-}
-
-/* Why no reader knows a file, as far as its first bytes tell. */
-static int refuse(const char *head, size_t n, struct error *e)
-{
-	const char *packed = packed_as((struct slice){head, n});
-
-	if (packed)
-		return fail(e, RP_E_UNSUPPORTED, ERROR_NO_OFFSET,
-			"is %s; a log is read as plain text in UTF-8", packed);
-	return fail(e, RP_E_UNSUPPORTED, ERROR_NO_OFFSET, "%s",
-		n == 0 ? "is empty"
-		: memchr(head, '\0', n)
-			? "is no loss log that is known here, and not text"
-			: "is no loss log: nothing in its beginning looks like one");
 }
 
 static int read_head(struct opening *o, const struct source *s, size_t *n, struct error *e)
@@ -257,40 +113,12 @@ static int read_head(struct opening *o, const struct source *s, size_t *n, struc
 	return status;
 }
 
-/* Find out what a file is. */
-static int look_at(struct opening *o, struct log_file *f, struct error *e)
-{
-	struct source source;
-	size_t n;
-
-	if (open_source(f, &source, e) < 0)
-		return e->status;
-	int status = read_head(o, &source, &n, e);
-	f->device = source.device;
-	f->inode = source.inode;
-	f->reader = status < 0 ? NULL : recognise(base_name(f->path), o->head, n, &f->sure);
-	if (f->reader && !f->sure && !f->named && f->reader->search)
-		f->sure = f->reader->search(base_name(f->path), &source);
-	source_close(&source);
-	if (status < 0)
-		return status;
-	if (!f->sure && !f->named) {
-		f->maybe = curve_is_output(base_name(f->path)) ? f->reader : NULL;
-		f->reader = NULL;
-	}
-	if (f->reader) {
-		if (f->reader->begun)
-			f->begun = f->reader->begun(base_name(f->path), o->head, n);
-		return RP_OK;
-	}
-	return f->named ? refuse(o->head, n, e) : RP_OK;
-}
-
 /* By format; then by the time at which the files were begun; then as they were found. */
 static int compare_files(const void *left, const void *right)
 {
-	const struct log_file *a = left, *b = right;
-	size_t reader_a = reader_row(a->reader), reader_b = reader_row(b->reader);
+	const struct curve_found *a = *(const struct curve_found *const *)left;
+	const struct curve_found *b = *(const struct curve_found *const *)right;
+	size_t reader_a = curve_reader_row(a->reader), reader_b = curve_reader_row(b->reader);
 	double begun_a = isnan(a->begun) ? INFINITY : a->begun;
 	double begun_b = isnan(b->begun) ? INFINITY : b->begun;
 
@@ -303,7 +131,8 @@ static int compare_files(const void *left, const void *right)
 
 static int compare_inodes(const void *left, const void *right)
 {
-	const struct log_file *a = left, *b = right;
+	const struct curve_found *a = *(const struct curve_found *const *)left;
+	const struct curve_found *b = *(const struct curve_found *const *)right;
 
 	if (a->device != b->device)
 		return a->device < b->device ? -1 : 1;
@@ -315,19 +144,22 @@ static int compare_inodes(const void *left, const void *right)
 /* A file that is found twice is read where it was found first. */
 static void drop_doubles(struct opening *o)
 {
-	struct log_file *files = o->files.items;
+	const struct curve_found **files = o->files.items;
+	size_t kept = 0;
 
-	if (o->files.count == 0 || files->in_memory)
+	if (o->files.count == 0 || files[0]->in_memory)
 		return;
 	qsort(files, o->files.count, sizeof *files, compare_inodes);
-	for (size_t i = 1; i < o->files.count; i++)
-		if (files[i].device == files[i - 1].device && files[i].inode == files[i - 1].inode)
-			files[i].reader = NULL;
+	for (size_t i = 0; i < o->files.count; i++)
+		if (kept == 0 || files[i]->device != files[kept - 1]->device ||
+			files[i]->inode != files[kept - 1]->inode)
+			files[kept++] = files[i];
+	o->files.count = kept;
 }
 
 /* Read a file. One that is a log only because the user named it must have something to say. */
 static int read_open(
-	struct opening *o, const struct log_file *f, struct curve_reading *r, struct error *e)
+	struct opening *o, const struct curve_found *f, struct curve_reading *r, struct error *e)
 {
 	size_t marks = o->log->marks.count;
 	struct error why = ERROR_INIT;
@@ -346,13 +178,13 @@ static int read_open(
 }
 
 /* Read a file whose reader is known. What is wrong with the file itself is counted in the log. */
-static int read_file(struct opening *o, struct log_file *f, struct error *e)
+static int read_file(struct opening *o, const struct curve_found *f, struct error *e)
 {
 	struct source source;
 	struct error why = ERROR_INIT;
 	struct curve_reading r = {.log = o->log,
 		.source = &source,
-		.name = base_name(f->path),
+		.name = curve_base_name(f->path),
 		.head = o->head,
 		.wall = NAN,
 		.file = (uint32_t)o->log->files.count,
@@ -380,64 +212,137 @@ static int read_file(struct opening *o, struct log_file *f, struct error *e)
 
 static int nothing_read(struct opening *o, struct error *e)
 {
+	const struct curve_left *left = o->log->left.count ? o->log->left.items : NULL;
+
 	if (o->first.status == RP_OK)
-		return fail(e, RP_E_NOT_FOUND, ERROR_NO_OFFSET, "no loss log in %zu file%s",
-			o->files.count, o->files.count == 1 ? "" : "s");
+		return fail(e, RP_E_NOT_FOUND, ERROR_NO_OFFSET, "no loss log in %zu file%s%s%s%s%s",
+			o->looked, o->looked == 1 ? "" : "s", left ? "; " : "",
+			left ? left->path : "", left ? ": " : "", left ? left->why : "");
 	*e = o->first;
-	return o->files.count > 1 ? fail_wrap(e, "%s", o->first_file) : e->status;
+	return o->looked > 1 ? fail_wrap(e, "%s", o->first_file) : e->status;
 }
 
-/* In a folder without any log that is known, what a script of one's own printed is the log. */
-static void take_outputs(struct opening *o)
+/* What lies there and is not read. What the user named is wanted all the same. */
+static int take_left(struct opening *o, const struct curve_found *f, struct error *e)
 {
-	for (size_t i = 0; i < o->files.count; i++)
-		if (o->files.items[i].reader)
-			return;
-	for (size_t i = 0; i < o->files.count; i++)
-		o->files.items[i].reader = o->files.items[i].maybe;
-}
+	struct error why = ERROR_INIT;
 
-static int open_listed(struct opening *o, struct error *e)
-{
-	for (size_t i = 0; i < o->files.count; i++) {
-		struct error why = ERROR_INIT;
-		if (look_at(o, &o->files.items[i], &why) < 0)
-			pass_by(o, &o->files.items[i], &why);
+	if (f->named) {
+		fail(&why, RP_E_UNSUPPORTED, ERROR_NO_OFFSET, "%s", f->what);
+		pass_by(o, f, &why);
+		return RP_OK;
 	}
-	take_outputs(o);
+	struct curve_left *slot = array_push(&o->log->left, o->options->limits->files);
+	if (!slot)
+		return no_memory(e);
+	*slot = (struct curve_left){arena_strdup(&o->log->arena, slice_of(f->path)),
+		arena_strdup(&o->log->arena, slice_of(f->what)), f->unread};
+	return slot->path && slot->why ? RP_OK : no_memory(e);
+}
+
+static int take_found(struct opening *o, const struct curve_found *f, struct error *e)
+{
+	if (f->kind == CURVE_FOUND_LEFT)
+		return take_left(o, f, e);
+	if (f->kind != CURVE_FOUND_LOG)
+		return RP_OK;
+	const struct curve_found **slot = array_push(&o->files, o->options->limits->files);
+	if (!slot)
+		return no_memory(e);
+	*slot = f;
+	return RP_OK;
+}
+
+static int add_left(struct opening *o, const struct curve_operand *p, bool unread, const char *why,
+	struct error *e)
+{
+	struct curve_left *slot = array_push(&o->log->left, o->options->limits->files);
+
+	if (!slot)
+		return no_memory(e);
+	*slot = (struct curve_left){arena_strdup(&o->log->arena, slice_of(p->path)), why, unread};
+	return slot->path && slot->why ? RP_OK : no_memory(e);
+}
+
+/* What of a folder is on no list. */
+static int take_rest(struct opening *o, const struct curve_operand *p, size_t told, struct error *e)
+{
+	struct arena *arena = &o->log->arena;
+	size_t more = p->folder && p->left > told ? p->left - told : 0, folders = p->folders_unread;
+
+	if (more > 0 &&
+		add_left(o, p, false,
+			arena_printf(arena, "%zu more file%s in it", more, more == 1 ? "" : "s"),
+			e) < 0)
+		return e->status;
+	if (folders > 0 &&
+		add_left(o, p, true,
+			arena_printf(arena,
+				"%zu folder%s in it may not be read, or %s too deep (limit dir-depth)",
+				folders, folders == 1 ? "" : "s", folders == 1 ? "lies" : "lie"),
+			e) < 0)
+		return e->status;
+	return RP_OK;
+}
+
+static bool is_asked(const uint32_t *operands, size_t n, uint32_t operand)
+{
+	for (size_t i = 0; i < n; i++)
+		if (operands[i] == operand)
+			return true;
+	return !operands;
+}
+
+/* Pick the logs of the operands, and what is to be said of the rest of them. */
+static int gather(struct opening *o, const struct curve_files *f, const uint32_t *operands,
+	size_t n, struct error *e)
+{
+	size_t i = 0;
+
+	for (uint32_t k = 0; k < f->operands.count; k++) {
+		bool asked = is_asked(operands, n, k);
+		size_t told = 0;
+		for (; i < f->list.count && f->list.items[i].operand == k; i++) {
+			told += f->list.items[i].kind == CURVE_FOUND_LEFT;
+			if (asked && take_found(o, &f->list.items[i], e) < 0)
+				return e->status;
+		}
+		if (asked && take_rest(o, &f->operands.items[k], told, e) < 0)
+			return e->status;
+	}
+	return RP_OK;
+}
+
+static int read_gathered(struct opening *o, struct error *e)
+{
 	drop_doubles(o);
 	if (o->files.count > 0)
 		qsort(o->files.items, o->files.count, sizeof *o->files.items, compare_files);
 	for (size_t i = 0; i < o->files.count; i++)
-		if (o->files.items[i].reader && read_file(o, &o->files.items[i], e) < 0)
-			return o->files.count > 1 ? fail_wrap(e, "%s", o->files.items[i].path)
+		if (read_file(o, o->files.items[i], e) < 0)
+			return o->files.count > 1 ? fail_wrap(e, "%s", o->files.items[i]->path)
 						  : e->status;
 	return o->read > 0 ? RP_OK : nothing_read(o, e);
 }
 
-static struct opening *begin(
-	struct curve_log *l, const struct curve_options *options, struct error *e)
+int curve_read(struct curve_log *l, const struct curve_files *f, const uint32_t *operands, size_t n,
+	const struct curve_options *options, struct error *e)
 {
 	struct opening *o = calloc(1, sizeof *o);
 
 	*l = (struct curve_log){.limits = options->limits};
-	if (!o) {
-		no_memory(e);
-		return NULL;
-	}
+	if (!o)
+		return no_memory(e);
+	arena_init(&l->arena, options->limits->memory);
 	o->log = l;
 	o->options = options;
-	arena_init(&o->arena, options->limits->memory);
-	arena_init(&l->arena, options->limits->memory);
-	return o;
-}
-
-static int end(struct opening *o, int status)
-{
+	o->looked = f->looked;
+	int status = gather(o, f, operands, n, e);
+	if (status == RP_OK)
+		status = read_gathered(o, e);
 	if (status < 0)
-		curve_release(o->log);
+		curve_release(l);
 	array_release(&o->files);
-	arena_release(&o->arena);
 	free(o);
 	return status;
 }
@@ -445,28 +350,27 @@ static int end(struct opening *o, int status)
 int curve_open(struct curve_log *l, const char *const *paths, size_t n,
 	const struct curve_options *options, struct error *e)
 {
-	struct opening *o = begin(l, options, e);
-	int status = o ? RP_OK : e->status;
+	struct curve_files f;
 
-	for (size_t i = 0; i < n && status == RP_OK; i++)
-		status = list_path(o, paths[i], n == 1, e);
-	if (status == RP_OK)
-		status = open_listed(o, e);
-	return o ? end(o, status) : status;
+	*l = (struct curve_log){0};
+	if (curve_find(&f, paths, n, options, e) < 0)
+		return e->status;
+	int status = curve_read(l, &f, NULL, 0, options, e);
+	curve_files_release(&f);
+	return status;
 }
 
 int curve_open_memory(struct curve_log *l, const char *name, struct slice text,
 	const struct curve_options *options, struct error *e)
 {
-	struct opening *o = begin(l, options, e);
-	int status = o ? add_file(o, name, true, e) : e->status;
+	struct curve_files f;
 
-	if (status == RP_OK) {
-		o->files.items[0].bytes = text;
-		o->files.items[0].in_memory = true;
-		status = open_listed(o, e);
-	}
-	return o ? end(o, status) : status;
+	*l = (struct curve_log){0};
+	if (curve_find_memory(&f, name, text, options, e) < 0)
+		return e->status;
+	int status = curve_read(l, &f, NULL, 0, options, e);
+	curve_files_release(&f);
+	return status;
 }
 
 void curve_release(struct curve_log *l)
@@ -476,6 +380,7 @@ void curve_release(struct curve_log *l)
 	array_release(&l->points);
 	array_release(&l->marks);
 	array_release(&l->losses);
+	array_release(&l->left);
 	arena_release(&l->arena);
 	*l = (struct curve_log){0};
 }

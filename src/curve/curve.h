@@ -116,6 +116,13 @@ struct curve_loss {
 	const char *what; /* one clause */
 };
 
+/* What lies in a folder and is not read, though it could be meant as a log. */
+struct curve_left {
+	const char *path; /* a file, or the folder */
+	const char *why;  /* one clause */
+	bool unread;      /* for want of being able to, not on purpose */
+};
+
 struct curve_log {
 	struct arena arena;
 	ARRAY(struct curve_file) files; /* in the order in which they were begun, as far as known */
@@ -123,6 +130,7 @@ struct curve_log {
 	ARRAY(struct curve_point) points; /* by file, in the order of the file */
 	ARRAY(struct curve_mark) marks;   /* likewise */
 	ARRAY(struct curve_loss) losses;  /* the first ones; all are counted in lost */
+	ARRAY(struct curve_left) left;    /* of each folder the first ones */
 	uint64_t lost;    /* lines or records that were not understood though they should be */
 	uint64_t dropped; /* points beyond the limit */
 	const struct limits *limits;
@@ -141,15 +149,18 @@ struct curve_options {
 	const struct curve_pattern *patterns;
 	size_t pattern_count;
 	bool others; /* keep the points of series of unknown roles too */
+	/* What else than a loss log begins so ("jsonl"), as far as the caller knows, or NULL: such
+	 * files are left to it. May be NULL. */
+	const char *(*other)(const void *head, size_t n);
 };
 
 /*
  * Read the logs at `paths`: files, and folders, in which every file is a log if its beginning says
- * so; where none does, those that are called as output is (train.log, slurm-1.out) and hold lines
- * with a step and a loss. Files of one format are read in the order in which they were begun, as
- * far as they say so, else in the order of `paths` and of their names; a file that is found twice
- * is read once. An error where nothing can be read at all; the log is empty then. What is damaged
- * is counted, and the rest is read.
+ * so; in a folder where none does, those that are called as output is (train.log, slurm-1.out) and
+ * hold lines with a step and a loss. Files of one format are read in the order in which they were
+ * begun, as far as they say so, else in the order of `paths` and of their names; a file that is
+ * found twice is read once. An error where nothing can be read at all; the log is empty then. What
+ * is damaged is counted, and the rest is read. curve_find() and curve_read() do it in two steps.
  */
 int curve_open(struct curve_log *l, const char *const *paths, size_t n,
 	const struct curve_options *o, struct error *e);
@@ -159,10 +170,6 @@ int curve_open_memory(struct curve_log *l, const char *name, struct slice text,
 	const struct curve_options *o, struct error *e);
 
 void curve_release(struct curve_log *l);
-
-/* Whether it is what batch systems and people call the files in which they keep what a job printed.
- */
-bool curve_is_output(const char *name);
 
 /* The name of the format that a file's first bytes are in, or NULL. */
 const char *curve_recognise(const char *name, const void *head, size_t n);

@@ -37,9 +37,11 @@ struct curve_reader {
 	/* When the file was begun, in seconds or any other number that grows from file to file; NAN
 	 * where it does not say. May be NULL. */
 	double (*begun)(const char *name, const char *head, size_t n);
-	/* Whether a file in a folder that could be one, by its beginning, is one by what follows.
-	 * May be NULL. */
-	bool (*search)(const char *name, const struct source *source);
+	/* How sure it is of a file that could be one by its beginning, by the first line in
+	 * its first `most` bytes that makes it as sure as `enough`: 0 there is
+	 * nothing of its kind, 1 by words that are nobody's, 2 it is. *used: bytes looked at. May
+	 * be NULL. */
+	int (*search)(const struct source *source, uint64_t most, int enough, uint64_t *used);
 };
 
 /* What the name of a series says, by names.def and the rules of naming.c. */

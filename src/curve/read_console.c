@@ -15,8 +15,7 @@
 #include "base/text.h"
 #include "curve/console_parts.h"
 
-#define PIECE ((size_t)1 << 20)         /* bytes of a line from which on it is read in pieces */
-#define SEARCH_MAX ((uint64_t)64 << 20) /* bytes in which a first known line is looked for */
+#define PIECE ((size_t)1 << 20)     /* bytes of a line from which on it is read in pieces */
 #define PLAIN_MAX ((size_t)1 << 16) /* bytes of a line with escape sequences that are looked at */
 #define BELOW_LINES 4096u           /* lines after which one waits no longer */
 
@@ -180,25 +179,34 @@ static const struct console_field_row no_fields = {{NULL, 0}, 0, 0, NULL};
 static const struct console_shape any = {
 	.trainer = "", .mean = CURVE_OF_UNKNOWN, .flags = CONSOLE_EACH_RANK, .fields = &no_fields};
 
+/* Whether words of a line are about an x and a loss. */
+static bool guess_line(struct slice text, double *x, enum curve_unit *unit)
+{
+	struct console_field f;
+	size_t from = 0;
+
+	if (slice_find(text, SLICE("oss")) == SIZE_MAX || !console_guess_x(text, x, unit))
+		return false;
+	while (console_next_guess(text, &from, &f)) {
+		enum curve_role role = curve_meaning_of(f.name).role;
+		if (role == CURVE_LOSS || role == CURVE_VALID_LOSS)
+			return true;
+	}
+	return false;
+}
+
 /*
- * A line that no row fits, of a file that the user named: a word for x and a loss are wanted. What
- * the words mean is a guess, so nothing is taken of files of known trainers.
+ * A line that no row fits, of a file without any that does: a word for x and a loss are wanted.
+ * What the words mean is a guess, so nothing is taken of files of known trainers.
  */
 static int take_anything(struct console *c, const struct console_line *l, struct error *e)
 {
 	struct slice text = {l->text.p + l->begin, l->text.n - l->begin};
 	struct console_place at = {.shape = &any, .rank = l->rank};
 	struct console_field f;
-	size_t from = 0;
-	bool loss = false;
+	size_t from;
 
-	if (!console_guess_x(text, &at.x, &at.unit))
-		return RP_OK;
-	while (!loss && console_next_guess(text, &from, &f)) {
-		enum curve_role role = curve_meaning_of(f.name).role;
-		loss = role == CURVE_LOSS || role == CURVE_VALID_LOSS;
-	}
-	if (!loss)
+	if (!guess_line(text, &at.x, &at.unit))
 		return RP_OK;
 	c->r->wall = console_clock(l->text);
 	c->note = "no known trainer: what is x and what is a loss was guessed from words";
@@ -252,8 +260,7 @@ static int take_part(
 			console_learn_form(c, text, &l, &m, hits, n);
 		return status;
 	}
-	return c->anything && slice_find(l.text, SLICE("oss")) != SIZE_MAX ? take_anything(c, &l, e)
-									   : RP_OK;
+	return c->anything ? take_anything(c, &l, e) : RP_OK;
 }
 
 /* A line without carriage returns that may be like one before. */
@@ -452,31 +459,63 @@ static int probe(const char *name, const char *head, size_t n)
 	return known ? 2 : 1;
 }
 
+/* How sure the line at hand makes that it is one of a training log; of a progress bar its parts. */
+static int judge_line(const struct console_index *x, struct slice line, char *plain)
+{
+	int best = 0;
+
+	while (line.n > 0 && best < 2) {
+		const char *end = memchr(line.p, '\r', line.n);
+		struct slice part = {line.p, end ? (size_t)(end - line.p) : line.n};
+		struct console_line l = {.text = part};
+		enum curve_unit unit;
+		double at;
+		size_t used = end ? part.n + 1 : part.n;
+		line = (struct slice){line.p + used, line.n - used};
+		if (part.n >= PLAIN_MAX)
+			continue;
+		if (is_known(x, part, plain)) {
+			best = 2;
+		} else if (best == 0 && slice_find(part, SLICE("oss")) != SIZE_MAX) {
+			l.text = (struct slice){plain, console_plain(part, plain, NULL)};
+			console_label(&l);
+			l.text = (struct slice){l.text.p + l.begin, l.text.n - l.begin};
+			best = guess_line(l.text, &at, &unit);
+		}
+	}
+	return best;
+}
+
 /*
  * A job prints much before its first step: its script, its environment, its own source. Two passes
- * over SEARCH_MAX bytes at the most.
+ * over the bytes.
  */
-static bool search(const char *name, const struct source *source)
+static int search(const struct source *source, uint64_t most, int enough, uint64_t *used)
 {
 	struct lines lines;
 	struct error ignored = ERROR_INIT;
-	bool known = false;
+	struct source part = *source;
+	enum line_state state;
+	int best = 0;
 
-	if (!curve_is_output(name))
-		return false;
 	struct console_index *x = malloc(sizeof *x);
 	char *plain = malloc(PLAIN_MAX);
+	*used = 0;
+	part.size = part.size < most ? part.size : most;
 	if (x && plain) {
 		console_index_init(x);
-		lines_init(&lines, source, PLAIN_MAX);
-		while (!known && lines_next(&lines, &ignored) < LINE_NONE &&
-			lines.offset < SEARCH_MAX)
-			known = is_known(x, lines.text, plain);
+		lines_init(&lines, &part, PIECE);
+		lines.piece = PLAIN_MAX;
+		while (best < enough && (state = lines_next(&lines, &ignored)) < LINE_NONE) {
+			int answer = state == LINE_TOO_LONG ? 0 : judge_line(x, lines.text, plain);
+			best = answer > best ? answer : best;
+			*used = lines.offset + lines.text.n;
+		}
 		lines_release(&lines);
 	}
 	free(x);
 	free(plain);
-	return known;
+	return best;
 }
 
 const struct curve_reader curve_reader_console = {

@@ -56,8 +56,22 @@ struct row {
 	uint32_t source, tokens;
 	float loss;
 	int64_t attempt, step;
-	uint64_t line;
 	bool other; /* of another split */
+};
+
+/* Rows of one place that follow one another; what they say themselves is in the columns. */
+struct stretch {
+	struct row_place place;
+	uint64_t line; /* of the first one */
+	size_t first, n;
+};
+
+/* A value a row of what rows say themselves. The latter three only where the file has them. */
+struct row_columns {
+	ARRAY(uint64_t) keys;
+	ARRAY(uint32_t) sources;
+	ARRAY(uint32_t) tokens;
+	ARRAY(float) losses;
 };
 
 struct header {
@@ -81,12 +95,11 @@ struct csv {
 	char prefix[PREFIX_MAX];
 	size_t prefix_n, prefix_columns;
 	struct row prefix_row;
+	bool plain; /* the only column behind those is the id */
 	/* The rows of a step so far. */
-	ARRAY(struct row) rows;
-	ARRAY(uint64_t) keys;
-	ARRAY(uint32_t) sources;
-	ARRAY(uint32_t) tokens;
-	ARRAY(float) losses;
+	int64_t attempt, step;
+	struct row_columns rows, line; /* line: brought together from several stretches */
+	ARRAY(struct stretch) stretches;
 };
 
 /* Fields --------------------------------------------------------------------------------------- */
@@ -299,7 +312,6 @@ static size_t take_prefix(struct csv *c, struct slice line, struct row *row)
 		memcmp(line.p, c->prefix, c->prefix_n) != 0)
 		return 0;
 	*row = c->prefix_row;
-	row->line = c->lines.number;
 	return c->prefix_n;
 }
 
@@ -336,7 +348,6 @@ static bool take_row(struct csv *c, struct slice line, struct row *row, struct e
 		memcpy(c->prefix, begin, line.n < PREFIX_MAX ? line.n : PREFIX_MAX);
 		c->prefix_n = 0;
 		*row = (struct row){.attempt = LEDGER_UNNUMBERED,
-			.line = c->lines.number,
 			.source = LEDGER_NONE,
 			.loss = NAN,
 			.place = {.dp = LEDGER_NONE, .worker = UINT16_MAX, .epoch = -1}};
@@ -375,38 +386,24 @@ static bool same_line(const struct row_place *a, const struct row_place *b)
 	return compare_places(a, b) == 0 && a->epoch == b->epoch && a->kind == b->kind;
 }
 
-/* Rows of one place keep their order: merging is stable. */
-static void sort_rows(struct row *rows, struct row *spare, size_t n)
+static int compare_stretches(const void *pa, const void *pb)
 {
-	size_t half = n / 2, i = 0, k = half, out = 0;
+	const struct stretch *a = pa, *b = pb;
+	int order = compare_places(&a->place, &b->place);
 
-	if (n < 2)
-		return;
-	sort_rows(rows, spare, half);
-	sort_rows(rows + half, spare, n - half);
-	if (compare_places(&rows[half - 1].place, &rows[half].place) <= 0)
-		return;
-	memcpy(spare, rows, half * sizeof *rows);
-	while (i < half)
-		rows[out++] = k < n && compare_places(&rows[k].place, &spare[i].place) < 0
-				      ? rows[k++]
-				      : spare[i++];
+	/* Rows of one place keep their order. */
+	return order ? order : (a->first > b->first) - (a->first < b->first);
 }
 
-static bool order_rows(struct csv *c)
+static void order_stretches(struct csv *c)
 {
+	const struct stretch *all = c->stretches.items;
 	bool sorted = true;
 
-	for (size_t i = 1; sorted && i < c->rows.count; i++)
-		sorted = compare_places(&c->rows.items[i - 1].place, &c->rows.items[i].place) <= 0;
-	if (sorted)
-		return true;
-	struct row *spare = malloc(c->rows.count * sizeof *spare);
-	if (!spare)
-		return false;
-	sort_rows(c->rows.items, spare, c->rows.count);
-	free(spare);
-	return true;
+	for (size_t i = 1; sorted && i < c->stretches.count; i++)
+		sorted = compare_stretches(&all[i - 1], &all[i]) < 0;
+	if (!sorted)
+		qsort(c->stretches.items, c->stretches.count, sizeof *all, compare_stretches);
 }
 
 static int no_memory(struct error *e)
@@ -414,70 +411,179 @@ static int no_memory(struct error *e)
 	return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for the rows of a step");
 }
 
-/* Rows of one place as a line. */
-static int add_rows(struct csv *c, const struct row *rows, size_t n, struct error *e)
+static bool has(const struct csv *c, enum csv_column column)
+{
+	return c->has & 1u << column;
+}
+
+/* Room for `n` rows in the columns that the file has. */
+static bool reserve_rows(const struct csv *c, struct row_columns *to, size_t n)
+{
+	return array_reserve(&to->keys, n, SIZE_MAX) &&
+	       (!has(c, CSV_source) || array_reserve(&to->sources, n, SIZE_MAX)) &&
+	       (!has(c, CSV_tokens) || array_reserve(&to->tokens, n, SIZE_MAX)) &&
+	       (!has(c, CSV_loss) || array_reserve(&to->losses, n, SIZE_MAX));
+}
+
+static void release_rows(struct row_columns *rows)
+{
+	array_release(&rows->keys);
+	array_release(&rows->sources);
+	array_release(&rows->tokens);
+	array_release(&rows->losses);
+}
+
+/* The rows of stretches of one place, side by side. */
+static bool join_stretches(struct csv *c, const struct stretch *s, size_t count, size_t rows)
+{
+	const struct row_columns *from = &c->rows;
+	struct row_columns *to = &c->line;
+	size_t at = 0;
+
+	if (!reserve_rows(c, to, rows))
+		return false;
+	for (size_t i = 0; i < count; at += s[i++].n) {
+		size_t first = s[i].first, n = s[i].n;
+		memcpy(to->keys.items + at, from->keys.items + first, n * sizeof(uint64_t));
+		if (has(c, CSV_source))
+			memcpy(to->sources.items + at, from->sources.items + first,
+				n * sizeof(uint32_t));
+		if (has(c, CSV_tokens))
+			memcpy(to->tokens.items + at, from->tokens.items + first,
+				n * sizeof(uint32_t));
+		if (has(c, CSV_loss))
+			memcpy(to->losses.items + at, from->losses.items + first,
+				n * sizeof(float));
+	}
+	return true;
+}
+
+static bool one_source(const uint32_t *sources, size_t n)
+{
+	size_t i = 1;
+
+	while (i < n && sources[i] == *sources)
+		i++;
+	return i >= n;
+}
+
+/* Stretches of one place as a line. */
+static int add_stretches(struct csv *c, const struct stretch *s, size_t count, struct error *e)
 {
 	struct ledger_line line = ledger_line_empty();
-	bool one_source = true;
+	const struct row_columns *rows = &c->rows;
+	size_t first = s->first;
 
-	if (!array_reserve(&c->keys, n, SIZE_MAX) || !array_reserve(&c->sources, n, SIZE_MAX) ||
-		!array_reserve(&c->tokens, n, SIZE_MAX) || !array_reserve(&c->losses, n, SIZE_MAX))
-		return no_memory(e);
-	for (size_t i = 0; i < n; i++) {
-		c->keys.items[i] = rows[i].key;
-		c->sources.items[i] = rows[i].source;
-		c->tokens.items[i] = rows[i].tokens;
-		c->losses.items[i] = rows[i].loss;
-		one_source = one_source && rows[i].source == rows->source;
+	for (size_t i = 0; i < count; i++)
+		line.n += s[i].n;
+	if (count > 1) {
+		if (!join_stretches(c, s, count, line.n))
+			return no_memory(e);
+		rows = &c->line;
+		first = 0;
 	}
-	line.step = rows->step;
-	line.dp = rows->place.dp;
-	line.micro = rows->place.micro;
-	line.worker = rows->place.worker;
-	line.epoch = rows->place.epoch;
-	line.kind = rows->place.kind;
+	line.step = c->step;
+	line.dp = s->place.dp;
+	line.micro = s->place.micro;
+	line.worker = s->place.worker;
+	line.epoch = s->place.epoch;
+	line.kind = s->place.kind;
 	line.samples = true;
-	line.n = n;
-	line.keys = c->keys.items;
-	line.source = rows->source;
-	line.sources = one_source ? NULL : c->sources.items;
-	line.tokens = c->has & 1u << CSV_tokens ? c->tokens.items : NULL;
-	line.losses = c->has & 1u << CSV_loss ? c->losses.items : NULL;
-	return reading_line(c->r, rows->attempt, &line, e);
+	line.keys = rows->keys.items + first;
+	if (has(c, CSV_source)) {
+		const uint32_t *sources = rows->sources.items + first;
+		line.source = *sources;
+		line.sources = one_source(sources, line.n) ? NULL : sources;
+	}
+	line.tokens = has(c, CSV_tokens) ? rows->tokens.items + first : NULL;
+	line.losses = has(c, CSV_loss) ? rows->losses.items + first : NULL;
+	c->r->line = s->line;
+	return reading_line(c->r, c->attempt, &line, e);
 }
 
 static int flush_step(struct csv *c, struct error *e)
 {
-	int status = order_rows(c) ? RP_OK : no_memory(e);
+	const struct stretch *s = c->stretches.items;
+	size_t count = c->stretches.count;
 	uint64_t line = c->r->line;
+	int status = RP_OK;
 
-	for (size_t i = 0, end; i < c->rows.count && status == RP_OK; i = end) {
-		for (end = i + 1; end < c->rows.count; end++)
-			if (!same_line(&c->rows.items[i].place, &c->rows.items[end].place))
+	order_stretches(c);
+	for (size_t i = 0, end; i < count && status == RP_OK; i = end) {
+		for (end = i + 1; end < count; end++)
+			if (!same_line(&s[i].place, &s[end].place))
 				break;
-		c->r->line = c->rows.items[i].line;
-		status = add_rows(c, &c->rows.items[i], end - i, e);
+		status = add_stretches(c, &s[i], end - i, e);
 	}
 	c->r->line = line;
-	c->rows.count = 0;
+	c->rows.keys.count = c->stretches.count = 0;
 	return status;
+}
+
+/* Whether a row is of the step at hand; there may be no more room for it. */
+static bool goes_on(const struct csv *c, const struct row *row)
+{
+	return c->stretches.count > 0 && c->step == row->step && c->attempt == row->attempt &&
+	       c->rows.keys.count < GATHERED_MAX;
 }
 
 static int gather(struct csv *c, const struct row *row, struct error *e)
 {
-	const struct row *first = c->rows.items;
-
-	if (c->rows.count > 0 && (first->step != row->step || first->attempt != row->attempt ||
-					 c->rows.count >= GATHERED_MAX)) {
-		int status = flush_step(c, e);
-		if (status < 0)
-			return status;
+	if (!goes_on(c, row) && flush_step(c, e) < 0)
+		return e->status;
+	size_t at = c->rows.keys.count, stretches = c->stretches.count;
+	struct stretch *s = stretches ? &c->stretches.items[stretches - 1] : NULL;
+	if (!s || !same_line(&s->place, &row->place)) {
+		s = array_push(&c->stretches, GATHERED_MAX);
+		if (!s)
+			return no_memory(e);
+		*s = (struct stretch){.place = row->place, .line = c->lines.number, .first = at};
+		c->step = row->step;
+		c->attempt = row->attempt;
 	}
-	if (c->rows.count == c->rows.capacity &&
-		!array_reserve(&c->rows, c->rows.count + 1, GATHERED_MAX))
+	if (!reserve_rows(c, &c->rows, at + 1))
 		return no_memory(e);
-	c->rows.items[c->rows.count++] = *row;
+	c->rows.keys.items[at] = row->key;
+	if (has(c, CSV_source))
+		c->rows.sources.items[at] = row->source;
+	if (has(c, CSV_tokens))
+		c->rows.tokens.items[at] = row->tokens;
+	if (has(c, CSV_loss))
+		c->rows.losses.items[at] = row->loss;
+	c->rows.keys.count++;
+	s->n++;
 	return RP_OK;
+}
+
+/*
+ * The rows behind the one at hand that differ from it in nothing but an integer id, which nearly
+ * all rows of a step do: they join its stretch.
+ */
+static bool take_alike(struct csv *c)
+{
+	struct slice rest = lines_rest(&c->lines);
+	const char *p = rest.p, *end = rest.p + rest.n;
+	struct stretch *s = &c->stretches.items[c->stretches.count - 1];
+	size_t first = c->rows.keys.count, n = first;
+
+	while ((size_t)(end - p) > c->prefix_n && n < GATHERED_MAX &&
+		memcmp(p, c->prefix, c->prefix_n) == 0) {
+		if (n == c->rows.keys.capacity &&
+			!array_reserve(&c->rows.keys, n + 1, GATHERED_MAX))
+			return false;
+		const char *q = scan_u64(p + c->prefix_n, &c->rows.keys.items[n]);
+		if (q && *q == '\r')
+			q++;
+		if (!q || *q != '\n')
+			break;
+		n++;
+		p = q + 1;
+	}
+	c->rows.keys.count = n;
+	s->n += n - first;
+	c->r->ledger->lines += n - first;
+	lines_pass(&c->lines, (size_t)(p - rest.p), n - first);
+	return true;
 }
 
 /* Lines ---------------------------------------------------------------------------------------- */
@@ -593,7 +699,11 @@ static int take_line(struct csv *c, struct error *e)
 		r->ledger->lines_other++;
 		return RP_OK;
 	}
-	return gather(c, &row, e);
+	if (gather(c, &row, e) < 0)
+		return e->status;
+	if (c->plain && c->prefix_n > 0 && row.place.kind == KEY_ID && !take_alike(c))
+		return no_memory(e);
+	return RP_OK;
 }
 
 static int take_header(struct csv *c, struct error *e)
@@ -607,6 +717,7 @@ static int take_header(struct csv *c, struct error *e)
 	memcpy(c->columns, h.columns, sizeof c->columns);
 	while (c->prefix_columns < c->count && c->columns[c->prefix_columns] <= CSV_epoch)
 		c->prefix_columns++;
+	c->plain = c->prefix_columns + 1 == c->count && c->columns[c->prefix_columns] == CSV_id;
 	for (size_t i = 0; i < c->count; i++)
 		if (c->columns[i] == CSV_UNKNOWN) {
 			ledger_note(c->r->ledger, c->r->file, 1,
@@ -657,11 +768,9 @@ static int read_csv(struct reading *r, struct error *e)
 		else
 			reading_lost(r, "the rest was not read: %s", why.text);
 	}
-	array_release(&c->rows);
-	array_release(&c->keys);
-	array_release(&c->sources);
-	array_release(&c->tokens);
-	array_release(&c->losses);
+	release_rows(&c->rows);
+	release_rows(&c->line);
+	array_release(&c->stretches);
 	step_line_release(&c->names);
 	lines_release(&c->lines);
 	free(c);

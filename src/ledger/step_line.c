@@ -117,24 +117,23 @@ static const char *integers(struct scan *c, const char *p)
 	bool end = false;
 
 	while (!end) {
-		uint64_t v;
 		if (!ROOM(c, &c->s->keys))
 			return no_memory(c);
-		uint64_t *out = c->s->keys.items + c->s->keys.count;
-		uint64_t *full = c->s->keys.items + c->s->keys.capacity;
-		for (; out < full && !end; out++) {
-			const char *at = p;
-			p = scan_u64(p, &v);
-			if (!p)
-				return bad(c, at,
-					*at == '-' ? "an id below 0" : "an id that is no integer");
-			*out = v;
-			at = p;
-			p = next_item(p, &end);
-			if (!p)
-				return bad(c, at, "an id that is no integer");
-		}
-		c->s->keys.count = (size_t)(out - c->s->keys.items);
+		size_t room = c->s->keys.capacity - c->s->keys.count;
+		size_t plain = scan_u64_list(&p, c->s->keys.items + c->s->keys.count, room);
+		c->s->keys.count += plain;
+		if (plain == room)
+			continue;
+		const char *at = p = scan_space(p);
+		p = scan_u64(p, &c->s->keys.items[c->s->keys.count]);
+		if (!p)
+			return bad(
+				c, at, *at == '-' ? "an id below 0" : "an id that is no integer");
+		c->s->keys.count++;
+		at = p;
+		p = next_item(p, &end);
+		if (!p)
+			return bad(c, at, "an id that is no integer");
 	}
 	return p;
 }

@@ -10,6 +10,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+#include "base/lookup.h"
 #include "base/scan.h"
 
 Suite *suite_read(void);
@@ -318,6 +319,42 @@ START_TEST(csv_keys_may_be_text_or_hashes)
 	read_root();
 	ck_assert_str_eq(keys(), "160");
 	assert_lost(3, "key: no 16 hexadecimal digits");
+}
+END_TEST
+
+/* Rows that are like the one before but for their id take a way of their own. */
+START_TEST(rows_that_are_alike_are_read_as_others_are)
+{
+	static const char *const ids[] = {"0", "7", "007", "12345678", "x", "", "4 ",
+		"18446744073709551615", "99999999999999999999", "\"3\"", "-1", "1.0"};
+	static char plain[1 << 16], other[1 << 17], before[4096];
+	uint64_t random = 1;
+	size_t n = 0, m = 0;
+
+	n += (size_t)snprintf(plain, sizeof plain, "step,dp,id\n");
+	m += (size_t)snprintf(other, sizeof other, "step,dp,id,loss\n");
+	for (int i = 0; i < 600; i++) {
+		random = lookup_mix(random + (uint64_t)i);
+		const char *id = ids[random % 7 == 0 ? random / 7 % 12 : 1 + 2 * (random / 7 % 2)];
+		int dp = (int)(random >> 32 & 15) == 0, step = 1 + i / 40;
+		const char *end = random >> 40 & 7 ? "\n" : "\r\n";
+		n += (size_t)snprintf(plain + n, sizeof plain - n, "%d,%d,%s%s", step, dp, id, end);
+		m += (size_t)snprintf(
+			other + m, sizeof other - m, "%d,%d,%s,%s", step, dp, id, end);
+	}
+	make("a.csv", plain);
+	read_root();
+	strcpy(before, keys());
+	uint64_t lines = l.lines, lost = l.lines_lost, first_lost = l.losses.items[0].line;
+	uint64_t steps = l.steps.count, chain = l.steps.items[steps - 1].chain;
+	make("a.csv", other);
+	read_root();
+	ck_assert_str_eq(keys(), before);
+	ck_assert_uint_eq(l.lines, lines);
+	ck_assert_uint_eq(l.lines_lost, lost);
+	ck_assert_uint_eq(l.losses.items[0].line, first_lost);
+	ck_assert_uint_eq(l.steps.count, steps);
+	ck_assert_uint_eq(l.steps.items[steps - 1].chain, chain);
 }
 END_TEST
 
@@ -704,6 +741,43 @@ START_TEST(integers_of_every_length_are_scanned)
 }
 END_TEST
 
+/* Lists of all lengths of numbers and separators: what is taken is what single numbers would be. */
+START_TEST(lists_are_scanned_as_their_numbers_are)
+{
+	static const char *const between[] = {",", ", ", ",  ", " ,", ".0,", ",,", "]", ",-"};
+	char text[600];
+	uint64_t out[64], random = 7, taken_in_all = 0;
+
+	for (int round = 0; round < 20000; round++) {
+		uint64_t common = lookup_mix((uint64_t)round) % 2, v;
+		size_t n = 0, max = 1 + lookup_mix((uint64_t)round) / 2 % 40;
+		memset(text, 0, sizeof text);
+		for (int i = 0; i < 20; i++) {
+			random = lookup_mix(random + (uint64_t)i);
+			uint64_t number = random >> (random & 63);
+			n += (size_t)snprintf(text + n, sizeof text - n, "%s%llu%s",
+				random % 97 ? "" : "0", (unsigned long long)number,
+				between[random / 97 % 31 ? common : random / 3007 % 8]);
+		}
+		text[n] = '\n';
+		const char *p = text, *q = text, *first = strchr(text, ',');
+		size_t gap = first && first[1] == ' ' ? 2 : 1;
+		size_t taken = scan_u64_list(&p, out, max);
+		ck_assert_uint_le(taken, max);
+		for (size_t i = 0; i < taken; i++) {
+			q = scan_u64(q, &v);
+			ck_assert_ptr_nonnull(q);
+			ck_assert_uint_eq(v, out[i]);
+			ck_assert_int_eq(*q, ',');
+			q += gap;
+		}
+		ck_assert_ptr_eq(p, q);
+		taken_in_all += taken;
+	}
+	ck_assert_uint_gt(taken_in_all, 50000);
+}
+END_TEST
+
 START_TEST(decimals_are_scanned_as_the_library_does)
 {
 	static const char *const texts[] = {"0", "-0", "1", "2.5", "-2.5", "0.1", "123456789012345",
@@ -737,6 +811,7 @@ Suite *suite_read(void)
 	tcase_add_test(t, keys_are_what_they_are);
 	tcase_add_test(t, rows_of_csv_become_lines);
 	tcase_add_test(t, csv_keys_may_be_text_or_hashes);
+	tcase_add_test(t, rows_that_are_alike_are_read_as_others_are);
 	tcase_add_test(t, steps_that_go_back_begin_a_launch);
 	tcase_add_test(t, steps_out_of_order_do_not);
 	tcase_add_test(t, two_launches_under_one_number_are_two);
@@ -757,6 +832,7 @@ Suite *suite_read(void)
 	tcase_add_test(t, lines_may_be_spread_over_files);
 	tcase_add_test(t, hashes_are_scanned_and_nothing_else);
 	tcase_add_test(t, integers_of_every_length_are_scanned);
+	tcase_add_test(t, lists_are_scanned_as_their_numbers_are);
 	tcase_add_test(t, decimals_are_scanned_as_the_library_does);
 	suite_add_tcase(s, t);
 	return s;
