@@ -81,7 +81,8 @@
  *   read_wandb, read_mlflow       wandb's own files; MLflow's file store
  *   read_tensorboard, tfrecord, crc32c, protobuf
  *                                 event files
- *   piece                         launches cut out of files
+ *   piece                         launches cut out of files; piece_carried: out of files that each
+ *                                 launch carries on
  *   stitch                        the one line of all attempts: stitch_attempts made of pieces,
  *                                 stitch_lineage which continues which, stitch_tracks, stitch_hidden resumes
  *   resume, resume_repeat, resume_stretch

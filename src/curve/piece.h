@@ -45,6 +45,12 @@ struct pieces {
 	uint64_t off_axis;       /* points of series whose x is in another unit */
 };
 
+/* Whether its file is carried on from launch to launch. */
+static inline bool piece_is_carried(const struct curve_log *l, const struct piece *p)
+{
+	return l->files.items[p->file].span == CURVE_SPAN_RUN;
+}
+
 /* Cut a log. O(n log n) in its points; pieces are compared pairwise, by at most 256 points. */
 int pieces_cut(struct pieces *p, const struct curve_log *l, struct error *e);
 void pieces_release(struct pieces *p);

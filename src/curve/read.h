@@ -27,6 +27,7 @@ struct curve_reading {
 
 struct curve_reader {
 	const char *name;
+	enum curve_span span;
 	/* How sure it is that this is one of its files: 0 not, 1 could be (only if no other wants
 	 * it, and only where the user named the file), 2 is. Behind `head` stand LINES_PADDING line
 	 * ends. */
