@@ -68,7 +68,8 @@
  *   curve, read, readers.def      the logs into one; what all readers share
  *   read_console, console.def     console logs of trainers; console_keys finds the lines that matter,
  *                                 console_shape recognises them, console_line takes them apart,
- *                                 console_points makes points of their fields, console_bars of
+ *                                 console_points makes points of their fields, console_form those of
+ *                                 rows like earlier ones in one pass, console_bars of
  *                                 progress bars, console_patterns of what the user describes;
  *                                 console_marks: launches, saves, …
  *   naming, names.def, words.def, roles.def

@@ -99,4 +99,10 @@ void curve_note(struct curve_reading *r, const char *format, ...)
  */
 bool curve_number(struct slice text, bool suffixes, double *value, float *resolution);
 
+/*
+ * The same of a number that was taken apart: mantissa * 10^last, where `last` is the power of its
+ * last digit. False where it wants curve_number().
+ */
+bool curve_decimal(uint64_t mantissa, int last, double *value, float *resolution);
+
 #endif

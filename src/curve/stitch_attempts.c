@@ -112,7 +112,7 @@ static void take_piece(struct stitch_attempt *a, const struct piece *p, const st
 	a->wall_first = stitch_fewer(a->wall_first, p->wall_first);
 	a->wall_last = stitch_more(a->wall_last, p->wall_last);
 	if (isfinite(p->loaded) && (isnan(a->from) || a->purged)) {
-		a->from = p->loaded;
+		a->from = p->loaded + p->renumbered;
 		a->purged = p->purged;
 		a->how = STITCH_SAID;
 	}
@@ -170,6 +170,7 @@ int stitch_make_attempts(struct stitch_building *b, struct error *e)
 			.wall_first = NAN,
 			.wall_last = NAN,
 			.cut = (uint8_t)cut_of(p),
+			.renumbered = p->renumbered,
 			.mean = is_mean(&b->l->series.items[p->main], p->interval),
 			.file = p->file};
 		b->attempt_of[list[i].piece] = (uint32_t)i;
@@ -209,10 +210,10 @@ void stitch_note_pieces(struct stitch_building *b)
 			continue;
 		file = p->file;
 		other = all->list.items[p->same_as].file;
-		if (p->offset != 0)
+		if (p->offset != p->renumbered)
 			stitch_note(b->s, "%s holds the attempt of %s, with steps counted from %d",
 				base_name(b->l, file), base_name(b->l, other),
-				p->offset > 0 ? 0 : 1);
+				p->offset > p->renumbered ? 0 : 1);
 		else if (p->factor != 1)
 			stitch_note(b->s,
 				"%s holds the attempt of %s, with values that are 1/%g of its",
@@ -271,7 +272,7 @@ int stitch_gather_marks(struct stitch_building *b, const struct stitch_options *
 			struct stitch_save *save = array_push(&s->saves, SIZE_MAX);
 			if (!save)
 				return stitch_no_memory(e);
-			*save = (struct stitch_save){b->attempt_of[i], m->x};
+			*save = (struct stitch_save){b->attempt_of[i], m->x + p->renumbered};
 		}
 	}
 	for (size_t i = 0; i < o->save_count + o->resume_count; i++) {
