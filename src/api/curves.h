@@ -14,6 +14,8 @@ struct curves_options {
 	const struct stitch_told *told; /* --resume */
 	size_t told_count;
 	int64_t first, last; /* --from, --until: steps that are kept */
+	enum curve_unit by;  /* --by: in which unit the line is shown */
+	bool by_is_told;
 	bool olmo;           /* --rule olmo: score the line by OLMo-core's rule too */
 	bool plot, ascii;    /* draw the curve, in ASCII */
 	unsigned width;      /* of the plot, in characters */

@@ -67,7 +67,8 @@
  *   curve, read, readers.def      the logs into one; what all readers share
  *   read_console, console.def     console logs of trainers; console_keys finds the lines that matter,
  *                                 console_shape recognises them, console_line takes them apart,
- *                                 console_points makes points of their fields, console_bars of
+ *                                 console_points makes points of their fields, console_form those of
+ *                                 rows like earlier ones in one pass, console_bars of
  *                                 progress bars, console_patterns of what the user describes;
  *                                 console_marks: launches, saves, …
  *   naming, names.def, words.def, roles.def
@@ -80,7 +81,8 @@
  *   read_wandb, read_mlflow       wandb's own files; MLflow's file store
  *   read_tensorboard, tfrecord, crc32c, protobuf
  *                                 event files
- *   piece                         launches cut out of files
+ *   piece                         launches cut out of files; piece_carried: out of files that each
+ *                                 launch carries on
  *   stitch                        the one line of all attempts: stitch_attempts made of pieces,
  *                                 stitch_lineage which continues which, stitch_tracks, stitch_hidden resumes
  *   resume, resume_repeat, resume_stretch

@@ -238,7 +238,12 @@ static int probe(const char *name, const char *head, size_t n)
 }
 
 const struct curve_reader curve_reader_trainer_state = {
-	.name = "trainer-state", .probe = probe, .read = read_trainer_state, .begun = begun};
+	.name = "trainer-state",
+	.span = CURVE_SPAN_RUN,
+	.probe = probe,
+	.read = read_trainer_state,
+	.begun = begun,
+};
 
 /* wandb's summary: the last value of each series ---------------------------------------------- */
 
