@@ -21,9 +21,6 @@ void curves_close(struct curves_opened *v);
  * none is no error; false without memory. */
 bool curves_add_saves(void *list, const char *const *paths, size_t n, const struct limits *limits);
 
-/* Whether two paths are one file or folder. */
-bool curves_same_path(const char *a, const char *b);
-
 /* A number in at most so many digits; an x, which of epochs is a fraction. */
 const char *curves_rounded(struct report *r, double v, int digits);
 const char *curves_at(struct report *r, const struct stitch *s, double x);

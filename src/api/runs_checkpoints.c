@@ -2,7 +2,6 @@
 /* Checkpoints that lie beside the logs. */
 #define _GNU_SOURCE
 #include <math.h>
-#include <string.h>
 
 #include "api/runs_parts.h"
 #include "api/subject.h"
@@ -97,26 +96,35 @@ static void add_checkpoint(struct runs_beside *b, struct subject *s, const struc
 	}
 }
 
+/* `named`: the user says that it is one; a folder of logs need not hold any. */
+static int add_those_at(struct runs_beside *b, const char *path, bool named, struct error *e)
+{
+	struct subject s;
+	int status = subject_open(&s, path, &b->o->common.limits, e);
+
+	if (status == RP_OK && named)
+		report_add_input(b->r, path, "checkpoint", "");
+	for (size_t k = 0; status == RP_OK && k < s.candidates.list.count; k++)
+		/* A log is no checkpoint, whatever its extension. */
+		if (s.candidates.list.items[k].profile || named)
+			add_checkpoint(b, &s, &s.candidates.list.items[k]);
+	subject_close(&s);
+	if (status == RP_E_NOT_FOUND && !named) {
+		*e = ERROR_INIT;
+		return RP_OK;
+	}
+	return status < 0 ? fail_wrap(e, "%s", path) : RP_OK;
+}
+
 int runs_add_checkpoints(struct runs_beside *b, const struct run *run, struct error *e)
 {
-	for (size_t i = 0; i < run->checkpoints.count; i++) {
-		const char *path = run->checkpoints.items[i];
-		struct subject s;
-		bool named = strcmp(path, run->name) != 0;
-		int status = subject_open(&s, path, &b->o->common.limits, e);
-		if (status == RP_OK && named)
-			report_add_input(b->r, path, "checkpoint", "");
-		for (size_t k = 0; status == RP_OK && k < s.candidates.list.count; k++)
-			/* A log is no checkpoint, whatever its extension. */
-			if (s.candidates.list.items[k].profile || named)
-				add_checkpoint(b, &s, &s.candidates.list.items[k]);
-		subject_close(&s);
-		/* A run's folder need not hold any. */
-		if (status < 0 && !(status == RP_E_NOT_FOUND && !named))
-			return fail_wrap(e, "%s", path);
-		*e = ERROR_INIT;
-	}
-	return RP_OK;
+	int status = RP_OK;
+
+	for (size_t i = 0; i < run->folders.count && status == RP_OK; i++)
+		status = add_those_at(b, run->folders.items[i], false, e);
+	for (size_t i = 0; i < run->checkpoints.count && status == RP_OK; i++)
+		status = add_those_at(b, run->checkpoints.items[i], true, e);
+	return status;
 }
 
 void runs_add_rollback(struct report *r, struct report_table *t, const struct runs_beside *b)

@@ -73,8 +73,11 @@ int runs_open_curve(struct runs_curve *c, struct report *r, const struct run *ru
 		return fail_wrap(e, "%s", run->name);
 	if (c->log.points.count == 0)
 		return RP_OK;
-	if (!ask_ledger(c, a) || !curves_add_saves(&c->saves, run->checkpoints.items,
-					 run->checkpoints.count, &o->common.limits))
+	const struct limits *limits = &o->common.limits;
+	if (!ask_ledger(c, a) ||
+		!curves_add_saves(&c->saves, run->folders.items, run->folders.count, limits) ||
+		!curves_add_saves(
+			&c->saves, run->checkpoints.items, run->checkpoints.count, limits))
 		return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for the curve");
 	status = stitch_curve(c, a, o, e);
 	c->any = status == RP_OK && c->curve.stitch.tracks.count > 0;
