@@ -49,6 +49,16 @@ static enum file_role classify(const char *member, int32_t *rank)
 		return FILE_WEIGHTS;
 	if (slice_ends(name, SLICE(".index.json")))
 		return FILE_INDEX;
+	/* FSDP: one file each, or folders of shards that are not read. DeepSpeed: a folder for the
+	 * step. Source: accelerate utils/fsdp_utils.py; deepspeed runtime/engine.py. */
+	if (slice_is(name, "pytorch_model_fsdp.bin") ||
+		(slice_starts(name, SLICE("pytorch_model_fsdp_")) &&
+			slice_ends(name, SLICE(".distcp"))) ||
+		slice_ends(name, SLICE("_model_states.pt")))
+		return FILE_WEIGHTS;
+	if ((slice_starts(name, SLICE("optimizer_")) && slice_ends(name, SLICE(".distcp"))) ||
+		slice_ends(name, SLICE("_optim_states.pt")))
+		return FILE_OPTIMIZER;
 	if (slice_starts(name, SLICE("tmp")) || slice_ends(name, SLICE(".tmp")))
 		return FILE_LEFTOVER;
 	return FILE_OTHER;
