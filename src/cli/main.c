@@ -87,7 +87,9 @@
  *                                 stitch_lineage which continues which, stitch_tracks, stitch_hidden resumes
  *   resume, resume_repeat, resume_stretch
  *                                 first steps against the dead branch; earlier steps again; low stretches
- *   spikes, window                spikes and shifts; running medians
+ *   consumed, stitch_consumed     how many samples a step has; and resume_amounts: resumes with another batch
+ *   spikes, spikes_place, spikes_olmo, window
+ *                                 spikes and shifts; what is near them; another rule; running medians
  * audit/      the rules: audit, case, rules.def, rule_integrity, rule_position, rule_rng, rule_counters,
  *             rule_optimizer_state, rule_settings, rule_schedule, rule_scaler, rule_weights, rule_averages,
  *             rule_optimizer, rule_values, rule_replicas, rule_run, rule_copy; counting, trail: units of
