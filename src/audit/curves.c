@@ -59,6 +59,8 @@ static int add_resume(struct case_curve *c, const struct resume_check *check,
 			&c->stitch, check->attempt, check->from, r->replayed_to, &r->low, e) < 0 ||
 		resume_find_high(&c->stitch, check->attempt, check->from, &r->high, e) < 0)
 		return e->status;
+	if (begins)
+		resume_find_ramp(&c->stitch, check->attempt, &r->ramp);
 	if (begins && !r->repeat.renumbered)
 		resume_find_restart(&c->stitch, check->attempt, check->from, &r->restart);
 	strbuf_init(&b, 2000);
