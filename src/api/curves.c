@@ -238,15 +238,28 @@ const char *curves_picture(struct report *r, const struct case_curve *c, unsigne
 
 /* The command ---------------------------------------------------------------------------------- */
 
+uint64_t curves_unread(const struct curve_log *l, const struct curve_left **first)
+{
+	uint64_t n = 0;
+
+	*first = NULL;
+	for (size_t i = 0; i < l->left.count; i++) {
+		if (!l->left.items[i].unread)
+			continue;
+		*first = n == 0 ? &l->left.items[i] : *first;
+		n++;
+	}
+	return n;
+}
+
 void curves_cover(struct report *r, const struct curve_log *l)
 {
-	uint64_t lines = 0, unread = 0;
+	const struct curve_left *first;
+	uint64_t lines = 0, unread = curves_unread(l, &first);
 	const char *reason = NULL;
 
 	for (size_t i = 0; i < l->files.count; i++)
 		lines += l->files.items[i].lines;
-	for (size_t i = 0; i < l->left.count; i++)
-		unread += l->left.items[i].unread;
 	if (l->lost > 0)
 		reason = report_text(r, "%s%s not understood", report_counted(r, l->lost, "line"),
 			l->lost == 1 ? " was" : " were");

@@ -50,6 +50,10 @@ void curves_fill_tables(struct report *r, const struct curves_tables *t, const s
  * in so many steps. */
 const char *curves_evidence(struct report *r, size_t resumes, size_t match, size_t steps);
 
+/* How many files and folders that lie beside the logs could not be read; *first is the first one, or
+ * NULL. */
+uint64_t curves_unread(const struct curve_log *l, const struct curve_left **first);
+
 /* Put into the coverage what could be read of the logs. */
 void curves_cover(struct report *r, const struct curve_log *l);
 

@@ -440,6 +440,6 @@ static void run_resume(struct audit_case *a, struct findings *sink, struct cover
 const struct rule rule_curve_resume = {
 	.name = "curve-resume",
 	.subject = "resumes against the dead branch",
-	.needs = NEEDS_CURVE,
+	.needs = NEEDS_CURVE | NEEDS_RESUME,
 	.run = run_resume,
 };
