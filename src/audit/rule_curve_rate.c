@@ -65,6 +65,8 @@ static struct finding *tell_lag(
 
 	f->cause = p->lag > 0 ? "the schedule's state is of an earlier step than the weights"
 			      : "the schedule was advanced more often than the optimizer";
+	f->remedy =
+		"Stop, and go on from the same checkpoint with the schedule's state of that step.";
 	if (p->skips) {
 		f->severity = SEVERITY_INFO;
 		f->cause = "updates that are skipped under a loss scale do not advance it";
@@ -102,6 +104,9 @@ static struct finding *tell_jump(
 			"the rates of %s are those of a schedule %s times as long: the number of training steps "
 			"was changed",
 			over(sink, c, p), rounded_text(sink, p->factor, 3));
+	else if (p->stepped && !up && !p->proven)
+		f->cause =
+			"a schedule that goes down in steps does so, and so does a lower rate that was set";
 	else if (p->kind == RATE_SCALED)
 		f->cause = findings_text(sink,
 			"over %s it is %s times what the schedule gave: the rate that it scales was changed",
@@ -109,9 +114,10 @@ static struct finding *tell_jump(
 	else if (p->highest && up)
 		f->cause = "it is the run's highest rate: the optimizer's initial one, without the "
 			   "schedule";
-	else if (p->stepped && !up && !p->proven)
-		f->cause =
-			"a schedule that goes down in steps does so, and so does a lower rate that was set";
+	if (p->kind == RATE_LENGTH)
+		f->remedy =
+			"Resume with the number of training steps that the schedule was made for, or mean "
+			"the jump and declare it.";
 	/* Nothing goes down by mistake but a warm-up that begins again; a rate is lowered on
 	 * purpose. One that has come to its end begins another round. */
 	if (!up || p->ended)

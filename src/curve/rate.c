@@ -8,8 +8,9 @@
 #include "base/text.h"
 #include "curve/resume_parts.h"
 
-#define RESTART_LEAST 5u /* rates of the run's beginning that come again */
-#define FIRST_POINTS 20u /* of an attempt, that are compared */
+#define RESTART_LEAST 5u     /* rates of the run's beginning that come again */
+#define BINARY_ROUNDING 2e-7 /* of float32, relative */
+#define FIRST_POINTS 20u     /* of an attempt, that are compared */
 #define KNOWN_POINTS 512u
 #define LOOKED_UP_LEAST 5u
 #define LINE_POINTS 8u    /* on a line, by which it is drawn out */
@@ -44,14 +45,47 @@ static size_t smallest(size_t a, size_t b)
 	return a < b ? a : b;
 }
 
-static void add_rate(struct rates *r, const struct stitch_value *v)
+/* With how many digits the rates of an attempt were logged. Writers leave out zeros at the end, so
+ * one value does not tell. */
+struct digits {
+	uint32_t attempt;
+	double decimals;    /* the finest unit of any */
+	double significant; /* the most of any */
+};
+
+static struct digits digits_of(const struct stitch_track *t, uint32_t attempt)
 {
+	struct digits d = {attempt, INFINITY, 0};
+	size_t i, end;
+
+	stitch_values_of(t, attempt, &i, &end);
+	for (; i < end; i++) {
+		const struct stitch_value *v = &t->values.items[i];
+		if (!(v->resolution > 0) || !(v->value > 0))
+			continue;
+		d.decimals = fmin(d.decimals, (double)v->resolution);
+		d.significant = fmax(d.significant,
+			floor(log10(v->value)) - round(log10((double)v->resolution)) + 1);
+	}
+	return d;
+}
+
+static void add_rate(struct rates *r, const struct stitch_track *t, size_t i, struct digits *digits)
+{
+	const struct stitch_value *v = &t->values.items[i];
+	double unit = (double)v->resolution;
+
 	if (r->n == KNOWN_POINTS || !isfinite(v->value) || v->value < 0 ||
 		(r->n > 0 && v->x <= r->x[r->n - 1]))
 		return;
+	if (digits->attempt != v->attempt)
+		*digits = digits_of(t, v->attempt);
+	if (unit > 0 && v->value > 0)
+		unit = fmin(unit, fmax(digits->decimals, pow(10, floor(log10(v->value)) -
+									 digits->significant + 1)));
 	r->x[r->n] = v->x;
 	r->v[r->n] = v->value;
-	r->room[r->n++] = resume_rounding(v, v) / 2;
+	r->room[r->n++] = (unit * (1 + 1e-6) + BINARY_ROUNDING * v->value) / 2;
 }
 
 /* Whether two values are of series of one name: groups of parameters have rates of their own. */
@@ -65,13 +99,14 @@ static bool same_series(
 static bool gather(struct looking *l, const struct stitch *s, const struct stitch_track *t,
 	uint32_t attempt, uint32_t reference)
 {
+	struct digits digits = {.attempt = CURVE_NONE};
 	uint32_t index[KNOWN_POINTS / 2];
 	size_t i, end;
 	size_t n = stitch_branch(s, t, s->attempts.items[attempt].parent, l->from, index,
 		sizeof index / sizeof *index);
 
 	for (size_t k = 0; k < n; k++)
-		add_rate(&l->known, &t->values.items[index[k]]);
+		add_rate(&l->known, t, index[k], &digits);
 	l->before = l->known.n;
 	stitch_values_of(t, attempt, &i, &end);
 	while (i < end && t->values.items[i].x <= l->from)
@@ -80,13 +115,13 @@ static bool gather(struct looking *l, const struct stitch *s, const struct stitc
 		!same_series(s, &t->values.items[index[n - 1]], &t->values.items[i]))
 		return false;
 	for (; i < end; i++)
-		add_rate(&l->again, &t->values.items[i]);
+		add_rate(&l->again, t, i, &digits);
 	l->first = smallest(l->again.n, FIRST_POINTS);
 	if (reference != CURVE_NONE) {
 		stitch_values_of(t, reference, &i, &end);
 		for (; i < end; i++)
 			if (t->values.items[i].x > l->from)
-				add_rate(&l->known, &t->values.items[i]);
+				add_rate(&l->known, t, i, &digits);
 	}
 	return l->again.n > 0;
 }
@@ -227,6 +262,34 @@ static bool is_exponential(const struct rates *r)
 	return true;
 }
 
+/* The pace at the resume ----------------------------------------------------------------------- */
+
+/* The steepest pace from point `first` on, over n points. */
+static double steepest(const struct rates *r, size_t first, size_t n)
+{
+	double most = 0;
+
+	for (size_t i = first; i + 1 < first + n && i + 1 < r->n; i++)
+		most = fmax(most, fabs(r->v[i + 1] - r->v[i]) / (r->x[i + 1] - r->x[i]));
+	return most;
+}
+
+/* Whether the first rate is further from the last one, or from what the schedule gives, than the
+ * pace on either side explains. */
+static bool is_jump(const struct looking *l, const struct rate_change *p)
+{
+	size_t last = l->before - 1, first = last > LINE_POINTS ? last - LINE_POINTS : 0;
+	double gap = l->again.x[0] - l->known.x[last];
+	double pace = fmax(
+		steepest(&l->known, first, last - first + 1), steepest(&l->again, 0, LINE_POINTS));
+	double jump = fabs(p->after - p->before);
+
+	if (!isnan(p->expected))
+		jump = fmin(jump, fabs(p->after - p->expected));
+	return jump > JUMP_SHARE * fmax(p->before, p->after) + JUMP_PACE * pace * gap +
+			      l->known.room[last] + l->again.room[0];
+}
+
 /* The beginning again -------------------------------------------------------------------------- */
 
 /* How many of the values from `a` on are those from `b` on, at the same distances; at most `most`.
@@ -283,9 +346,7 @@ static bool find_restart(const struct stitch *s, const struct stitch_track *t, u
 	if (n < RESTART_LEAST || equal_run(again, l->from, begin, 0, n) < n || !moves(begin, n) ||
 		comes_again(begin, iend - i, begin) || comes_again(again, kend - k, begin))
 		return false;
-	if (!(fabs(out->after - out->before) > JUMP_SHARE * fmax(out->before, out->after) +
-						       l->known.room[l->before - 1] +
-						       l->again.room[0]))
+	if (!is_jump(l, out))
 		return false;
 	out->kind = RATE_RESTARTED;
 	out->last_x = again[n - 1].x;
@@ -443,7 +504,9 @@ static bool find_other_steps(const struct looking *l, struct rate_change *out)
 		out->factor = k;
 		return true;
 	}
-	if (agree > l->from || agree < -near)
+	/* A longer one gives rates as of earlier steps, a shorter one as of later ones. */
+	bool goes_on = direction * (out->after - out->before) > 0;
+	if (agree > l->from || agree < -near || goes_on != (k > 1))
 		return false;
 	out->kind = RATE_LENGTH;
 	out->factor = 1 / k;
@@ -451,16 +514,6 @@ static bool find_other_steps(const struct looking *l, struct rate_change *out)
 }
 
 /* Jumps ---------------------------------------------------------------------------------------- */
-
-/* The steepest pace from point `first` on, over n points. */
-static double steepest(const struct rates *r, size_t first, size_t n)
-{
-	double most = 0;
-
-	for (size_t i = first; i + 1 < first + n && i + 1 < r->n; i++)
-		most = fmax(most, fabs(r->v[i + 1] - r->v[i]) / (r->x[i + 1] - r->x[i]));
-	return most;
-}
 
 static bool is_flat(const struct rates *r, size_t first, size_t n)
 {
@@ -491,16 +544,9 @@ static void find_jump(
 	const struct stitch_track *t, const struct looking *l, struct rate_change *out)
 {
 	const struct rates *known = &l->known, *again = &l->again;
-	size_t last = l->before - 1, first = last > LINE_POINTS ? last - LINE_POINTS : 0;
-	double gap = again->x[0] - known->x[last];
-	double pace =
-		fmax(steepest(known, first, last - first + 1), steepest(again, 0, LINE_POINTS));
-	double jump = fabs(out->after - out->before);
-	double room = known->room[last] + again->room[0];
+	size_t last = l->before - 1;
 
-	if (!isnan(out->expected))
-		jump = fmin(jump, fabs(out->after - out->expected));
-	if (jump <= JUMP_SHARE * fmax(out->before, out->after) + JUMP_PACE * pace * gap + room)
+	if (!is_jump(l, out))
 		return;
 	if (!out->proven && out->before > 0 && out->after > 0 &&
 		jumps_anyway(t, l, out->before, out->after)) {
