@@ -606,6 +606,11 @@ static int judge_seam(
 							       : SEAM_REARRANGED;
 		return RP_OK;
 	}
+	if (s->torn && !excess) {
+		j->outcome = SEAM_SOUND;
+		j->why = "steps next to a resume are not in the log";
+		return RP_OK;
+	}
 	if (excess) {
 		j->run = s->inside;
 		if (!j->fresh_declared && judge_other_epoch(c, s, j))

@@ -8,6 +8,7 @@
 #include "api/run_paths.h"
 #include "base/replace.h"
 #include "cli/answer.h"
+#include "curve/own.h"
 
 #define DAY_SECONDS 86400
 
@@ -130,7 +131,8 @@ static int answer_gate(const struct options *o, struct report *r)
 
 /*
  * A checkpoint is verified; the log of a run is audited, or a rehearsal held against it. Of a
- * folder that holds both, the checkpoint that a relaunch would use is judged where the log passes.
+ * folder that holds both, the checkpoint that a relaunch would use is judged where the sample log
+ * passes; loss logs are audited where there is nothing else.
  */
 static int fill_report(
 	struct report *r, const struct options *o, const struct verify_options *v, struct error *e)
@@ -148,11 +150,13 @@ static int fill_report(
 	if (o->rehearsal)
 		return audit_rehearsal(r, path, o->rehearsal, &audit, e);
 	/* What cannot be looked into is verify's to say. */
-	if (run_paths_look(path, &v->limits, &hold, &unseen) < 0 || !hold.samples)
+	if (run_paths_look(path, &v->limits, &hold, &unseen) < 0)
+		return verify_path(r, path, v, e);
+	bool checkpoint = run_paths_has_checkpoint(path, &v->limits);
+	if (!hold.samples && (checkpoint || !hold.losses))
 		return verify_path(r, path, v, e);
 	int status = audit_paths(r, &path, 1, &audit, e);
-	if (status < 0 || r->exit != EXIT_STATUS_FINE ||
-		!run_paths_has_checkpoint(path, &v->limits))
+	if (status < 0 || r->exit != EXIT_STATUS_FINE || !checkpoint)
 		return status;
 	report_release(r);
 	report_init(r, o->command->name);
@@ -186,8 +190,7 @@ int cmd_gate(const struct options *o)
 	if (o->print_path && o->json)
 		return answer_usage(o, "--print-path and --format json contradict each other");
 	/* Before hours of reading. */
-	if (o->report &&
-		replace_allowed(o->report, SLICE("{\n  \"schema\": \"reprise/1\""), &e) < 0)
+	if (o->report && replace_allowed(o->report, own_report, &e) < 0)
 		return answer_unwritten(o, o->report, &e);
 	if (policy_load(&p, name, (int64_t)time(NULL) / DAY_SECONDS, &e) < 0) {
 		fail_wrap(&e, "%s", name);

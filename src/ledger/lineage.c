@@ -510,6 +510,66 @@ struct sample_source lineage_dead(const struct lineage *g)
 	return (struct sample_source){.rows = g->dead_rows, .read = read_dead, .of = g};
 }
 
+/* Holes
+ * --------------------------------------------------------------------------------------------
+ */
+
+#define DISTANCE_STEPS 64u /* that tell the distance */
+#define BROKEN_STEPS                                                                               \
+	(1u << 16) /* holes are looked for among so many: what lies behind is not compared */
+
+int64_t steps_distance(const struct ledger_step *s, uint32_t n)
+{
+	int64_t least = INT64_MAX;
+
+	for (uint32_t i = 1; i < n && i < DISTANCE_STEPS; i++)
+		least = s[i].step - s[i - 1].step < least ? s[i].step - s[i - 1].step : least;
+	return least;
+}
+
+uint32_t steps_unbroken(const struct ledger_step *s, uint32_t n)
+{
+	int64_t distance = steps_distance(s, n);
+
+	for (uint32_t i = 1; i < n && i < BROKEN_STEPS; i++)
+		if (s[i].step - s[i - 1].step > distance)
+			return i;
+	return n;
+}
+
+/* Whether something was lost of the file in which an attempt begins. Most logs lost nothing. */
+static bool lost_some(const struct ledger *l, const struct ledger_attempt *a)
+{
+	for (size_t i = 0; i < l->losses.count; i++)
+		if (strcmp(l->losses.items[i].file, a->file) == 0)
+			return true;
+	return l->lines_lost > l->losses.count;
+}
+
+static int64_t part_distance(const struct lineage *g, const struct line_part *p)
+{
+	return steps_distance(&g->ledger->steps.items[p->first], p->steps);
+}
+
+bool lineage_torn_before(const struct lineage *g, size_t part)
+{
+	const struct line_part *p = &g->line.items[part];
+	int64_t from = g->attempts.items[p->attempt].from_step;
+
+	return part > 0 && from != LEDGER_NO_STEP && from - p[-1].last_step > 0 &&
+	       from - p[-1].last_step >= part_distance(g, p - 1);
+}
+
+bool lineage_torn_behind(const struct lineage *g, size_t part)
+{
+	const struct line_part *p = &g->line.items[part];
+	const struct ledger_attempt *a = &g->ledger->attempts.items[p->attempt];
+	int64_t from = g->attempts.items[p->attempt].from_step;
+
+	return from != LEDGER_NO_STEP && a->intent.skips == 0 &&
+	       p->first_step - from > part_distance(g, p) && lost_some(g->ledger, a);
+}
+
 uint64_t lineage_consumed(const struct lineage *g, int64_t step, bool *reached)
 {
 	uint64_t rows = 0;

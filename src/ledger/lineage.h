@@ -84,6 +84,24 @@ struct sample_source lineage_dead(const struct lineage *g);
 /* Index of the part that holds sample `at` of the line. */
 size_t lineage_part_at(const struct lineage *g, uint64_t at);
 
+/*
+ * How far a step is from the next, as the log counts them: some hold every tenth only. Taken from
+ * the first of `n` steps; INT64_MAX where there are not two. Steps that lie further apart have
+ * others between them that the log does not hold.
+ */
+int64_t steps_distance(const struct ledger_step *steps, uint32_t n);
+
+/* Of `n` steps, how many of the first ones follow one another without a hole. */
+uint32_t steps_unbroken(const struct ledger_step *steps, uint32_t n);
+
+/*
+ * Whether steps right before the seam at which a part of the line begins, or right behind it, are
+ * not in the log. That steps behind it are missing is believed of files only of which something was
+ * lost: a counter that jumps at a resume is a fault of the run.
+ */
+bool lineage_torn_before(const struct lineage *g, size_t part);
+bool lineage_torn_behind(const struct lineage *g, size_t part);
+
 /* Samples of the line before the first step after `step`, and whether the line reached it. */
 uint64_t lineage_consumed(const struct lineage *g, int64_t step, bool *reached);
 

@@ -194,7 +194,8 @@ static void mark_gaps(struct tally *t)
 	for (size_t i = 0; i < g->line.count; i++) {
 		const struct line_part *p = &g->line.items[i];
 		const struct ledger_attempt *a = &g->ledger->attempts.items[p->attempt];
-		bool gap = g->attempts.items[p->attempt].gap > 0;
+		bool gap = g->attempts.items[p->attempt].gap > 0 || lineage_torn_behind(g, i);
+		bool ends = i + 1 < g->line.count && lineage_torn_before(g, i + 1);
 		const struct ledger_step *first = &g->ledger->steps.items[p->first];
 		uint32_t ranks = g->ledger->geometries.items[first->geometry].ranks;
 		for (uint32_t k = 0; k < p->steps; k++) {
@@ -205,7 +206,8 @@ static void mark_gaps(struct tally *t)
 				a->ranks_missing > 0 ||
 				(k + 1 == p->steps &&
 					g->ledger->geometries.items[s->geometry].ranks < ranks);
-			if (gap || jumps || s->irregular || short_of_ranks)
+			if (gap || jumps || s->irregular || short_of_ranks ||
+				(ends && k + 1 == p->steps))
 				t->epochs.items[tally_epoch_at(t, p->at + (s->row - p->row))].gaps =
 					true;
 			gap = false;

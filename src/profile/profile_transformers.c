@@ -7,8 +7,11 @@
 #include <math.h>
 
 #include "profile/collect.h"
+#include "state/epoch_log.h"
 
 #define LOG_MAX ((size_t)1 << 24)
+#define WHOLE_MOST 1e15  /* updates of an epoch that are still told apart */
+#define LENGTH_ROOM 0.02 /* relative: old releases log the epoch with two decimals */
 
 static const struct {
 	const char *name;
@@ -46,6 +49,16 @@ static enum file_role classify(const char *member, int32_t *rank)
 		return FILE_WEIGHTS;
 	if (slice_ends(name, SLICE(".index.json")))
 		return FILE_INDEX;
+	/* FSDP: one file each, or folders of shards that are not read. DeepSpeed: a folder for the
+	 * step. Source: accelerate utils/fsdp_utils.py; deepspeed runtime/engine.py. */
+	if (slice_is(name, "pytorch_model_fsdp.bin") ||
+		(slice_starts(name, SLICE("pytorch_model_fsdp_")) &&
+			slice_ends(name, SLICE(".distcp"))) ||
+		slice_ends(name, SLICE("_model_states.pt")))
+		return FILE_WEIGHTS;
+	if ((slice_starts(name, SLICE("optimizer_")) && slice_ends(name, SLICE(".distcp"))) ||
+		slice_ends(name, SLICE("_optim_states.pt")))
+		return FILE_OPTIMIZER;
 	if (slice_starts(name, SLICE("tmp")) || slice_ends(name, SLICE(".tmp")))
 		return FILE_LEFTOVER;
 	return FILE_OTHER;
@@ -91,11 +104,40 @@ static void take(struct collector *c, struct val v, const char *name, enum fact_
 	collect_leave(c, mark);
 }
 
+static bool is_whole(double x)
+{
+	return x < WHOLE_MOST && fabs(x - round(x)) < 1e-6 * fmax(1, x);
+}
+
+/*
+ * An epoch that goes back at a resume was read again from its start, if it is as long as before. (A
+ * stream without a length is one epoch of all steps that were planned: planning more shortens what
+ * is done of it.)
+ */
+static void tell_epoch(struct collector *c, const struct epoch_log *g)
+{
+	struct origin derived = {.file = NO_FILE, .rank = NO_RANK, .how = HOW_DERIVED, .path = ""};
+	double length = epoch_stretch_length(&g->now), was = epoch_stretch_length(&g->before);
+
+	/* The checkpoint's own epoch, which is not rounded, must fit too. */
+	if (is_whole(length) && is_whole(g->now.last_epoch * length))
+		state_add_int(
+			c->state, FACT_STEPS_PER_EPOCH, NO_GROUP, (int64_t)round(length), derived);
+	if (!g->went_back || !(fabs(length - was) <= LENGTH_ROOM * was))
+		return;
+	double updates = epoch_stretch_behind(&g->before, g->now.first_step, g->now.first_epoch);
+	size_t mark = collect_enter_name(c, "log_history");
+	state_add_real(c->state, FACT_EPOCH_AGAIN, NO_GROUP, updates, collect_origin(c));
+	state_add_int(c->state, FACT_EPOCH_AGAIN_STEP, NO_GROUP, (int64_t)g->before.last_step,
+		collect_origin(c));
+	collect_leave(c, mark);
+}
+
 /* Entries with "loss" are training's; evaluation and the final summary have other keys. */
-static void read_log(struct collector *c, struct val log)
+static void read_log(struct collector *c, struct val log, struct epoch_log *epochs)
 {
 	int64_t last = -1, step;
-	double loss;
+	double loss, epoch;
 
 	for (uint64_t i = 0; i < val_count(log); i++) {
 		struct val entry = val_at(log, i);
@@ -103,6 +145,8 @@ static void read_log(struct collector *c, struct val log)
 			continue;
 		if (step > last)
 			last = step;
+		if (val_to_double(val_get(entry, "epoch"), &epoch))
+			epoch_log_take(epochs, (double)step, epoch);
 		if (!val_to_double(val_get(entry, "loss"), &loss))
 			continue;
 		struct log_point *p = array_push(&c->state->log, LOG_MAX);
@@ -127,10 +171,16 @@ static void read_trainer_state(struct collector *c, struct val v)
 	take(c, v, "num_train_epochs", FACT_NUM_EPOCHS);
 	take(c, v, "train_batch_size", FACT_MICRO_BATCH);
 	/* 0 unless include_num_input_tokens_seen is set: then it says nothing. */
-	double tokens;
+	double tokens, epoch;
+	struct epoch_log epochs = {0};
+	int64_t step;
 	if (val_to_double(val_get(v, "num_input_tokens_seen"), &tokens) && tokens > 0)
 		take(c, v, "num_input_tokens_seen", FACT_TOKENS);
-	read_log(c, val_get(v, "log_history"));
+	read_log(c, val_get(v, "log_history"), &epochs);
+	if (val_to_i64(val_get(v, "global_step"), &step) &&
+		val_to_double(val_get(v, "epoch"), &epoch))
+		epoch_log_take(&epochs, (double)step, epoch);
+	tell_epoch(c, &epochs);
 }
 
 static void read_config(struct collector *c, struct val v)
@@ -169,9 +219,22 @@ static void read_part(struct collector *c, enum file_role role)
 	}
 }
 
+/* The steps that the arguments plan, where they plan steps; 0 where they plan epochs. */
+static int64_t steps_asked(const struct state *s)
+{
+	for (size_t i = 0; i < s->facts.count; i++) {
+		const struct fact *f = &s->facts.items[i];
+		if (f->key == FACT_MAX_STEPS && f->file != NO_FILE && f->i > 0 &&
+			s->files.items[f->file].role == FILE_CONFIG)
+			return f->i;
+	}
+	return 0;
+}
+
 /*
- * The epoch is saved as whole epochs plus the fraction done, so that step / epoch is the length of
- * an epoch in updates. Source: trainer.py, state.epoch = epoch + (step + 1) / steps_in_epoch.
+ * The length of an epoch in updates, where the log does not tell it. The epoch is saved as whole
+ * epochs plus the fraction done, so that it is step / epoch. Source: trainer.py, state.epoch =
+ * epoch + (step + 1) / steps_in_epoch.
  */
 static void finish(struct collector *c)
 {
@@ -181,19 +244,19 @@ static void finish(struct collector *c)
 	int64_t step, max_steps, epochs;
 
 	collect_totals(c);
-	if (!state_int(s, FACT_STEP, &step) || !state_real(s, FACT_EPOCH, &epoch) || !(epoch > 0) ||
-		step <= 0)
+	if (state_fact(s, FACT_STEPS_PER_EPOCH) || !state_int(s, FACT_STEP, &step) ||
+		!state_real(s, FACT_EPOCH, &epoch) || !(epoch > 0) || step <= 0)
 		return;
 	double length = (double)step / epoch;
 	/*
 	 * An accumulation group that the epoch's end cuts short, or an epoch that an earlier resume
-	 * started again, makes the quotient no whole number: then the plan says it.
+	 * started again, makes the quotient no whole number: then the plan says it, unless that was
+	 * made in steps, of which the epochs are rounded up.
 	 */
-	if (fabs(length - round(length)) > 1e-6 * length &&
-		state_int(s, FACT_MAX_STEPS, &max_steps) &&
+	if (!is_whole(length) && steps_asked(s) == 0 && state_int(s, FACT_MAX_STEPS, &max_steps) &&
 		state_int(s, FACT_NUM_EPOCHS, &epochs) && epochs > 0 && max_steps % epochs == 0)
 		length = (double)(max_steps / epochs);
-	if (fabs(length - round(length)) < 1e-6 * length)
+	if (is_whole(length))
 		state_add_int(s, FACT_STEPS_PER_EPOCH, NO_GROUP, (int64_t)round(length), derived);
 	else
 		state_add_real(s, FACT_STEPS_PER_EPOCH, NO_GROUP, length, derived);

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+#include "state/epoch_log.h"
+
+#include <math.h>
+
 #include "state/relate.h"
 #include "state/state.h"
 
@@ -45,6 +49,70 @@ START_TEST(facts_are_found_by_key_and_what_was_read_comes_before_what_is_derived
 	ck_assert(!state_int(&state, FACT_OPTIMIZER, &step));
 	ck_assert_str_eq(state_fact_text(&state, FACT_OPTIMIZER), "AdamW");
 	ck_assert_ptr_null(state_fact(&state, FACT_EPOCH));
+}
+END_TEST
+
+static uint32_t add_file(struct state *s, const char *path)
+{
+	struct state_file *f = array_push(&s->files, 100);
+
+	ck_assert_ptr_nonnull(f);
+	*f = (struct state_file){.path = path};
+	return (uint32_t)s->files.count - 1;
+}
+
+static struct origin in_file(uint32_t file, const char *path)
+{
+	return (struct origin){.file = file, .path = path, .rank = NO_RANK, .how = HOW_READ};
+}
+
+START_TEST(what_stands_in_two_files_is_told_apart_by_the_file)
+{
+	const char *path = "param_groups[0].weight_decay";
+	uint32_t one = add_file(&state, "optimizer.bin"), two = add_file(&state, "optimizer_1.bin");
+
+	state_add_real(&state, FACT_WEIGHT_DECAY, 0, 0.01, in_file(one, path));
+	state_add_real(&state, FACT_WEIGHT_DECAY, 0, 0, in_file(two, path));
+	state_add_real(&other, FACT_WEIGHT_DECAY, 0, 0.01,
+		in_file(add_file(&other, "optimizer.bin"), path));
+	state_add_real(&other, FACT_WEIGHT_DECAY, 0, 0,
+		in_file(add_file(&other, "optimizer_1.bin"), path));
+	state_finish(&state);
+	state_finish(&other);
+	for (size_t i = 0; i < 2; i++)
+		ck_assert(fact_equal(state_same_fact(&other, &state, &state.facts.items[i]),
+			&state.facts.items[i]));
+}
+END_TEST
+
+START_TEST(a_file_that_is_named_for_its_step_has_the_same_facts)
+{
+	state_add_int(&state, FACT_MAX_STEPS, NO_GROUP, 100,
+		in_file(add_file(&state, "step_10.pt"), "args.max_steps"));
+	state_add_int(&other, FACT_MAX_STEPS, NO_GROUP, 200,
+		in_file(add_file(&other, "step_20.pt"), "args.max_steps"));
+	const struct fact *same = state_same_fact(&other, &state, &state.facts.items[0]);
+	ck_assert_ptr_eq(same, &other.facts.items[0]);
+	/* A file of that name that has no such fact settles it. */
+	add_file(&other, "step_10.pt");
+	ck_assert_ptr_null(state_same_fact(&other, &state, &state.facts.items[0]));
+}
+END_TEST
+
+START_TEST(each_optimizer_has_settings_of_its_own)
+{
+	struct optimizer first = {.path = "opt_g", .file = NO_FILE, .rank = NO_RANK},
+			 second = {.path = "opt_g2", .file = NO_FILE, .rank = NO_RANK};
+	double beta;
+
+	state_add_real(&state, FACT_BETA2, 0, 0.9, at("opt_g2.param_groups[0].betas[1]", NO_RANK));
+	state_add_real(&state, FACT_BETA2, 0, 0.999, at("opt_g.param_groups[0].betas[1]", NO_RANK));
+	ck_assert(fact_to_double(optimizer_group_fact(&state, &first, FACT_BETA2, 0), &beta));
+	ck_assert(beta == 0.999);
+	ck_assert(fact_to_double(optimizer_group_fact(&state, &second, FACT_BETA2, 0), &beta));
+	ck_assert(beta == 0.9);
+	ck_assert_ptr_null(optimizer_group_fact(&state, &first, FACT_BETA2, 1));
+	ck_assert_ptr_null(optimizer_group_fact(&state, &first, FACT_BETA1, 0));
 }
 END_TEST
 
@@ -133,6 +201,72 @@ START_TEST(a_stream_that_moved_to_another_path_pairs_if_it_is_the_only_one)
 }
 END_TEST
 
+static struct epoch_log epochs;
+
+/* Entries from `first` on, each so many steps later, of epochs that are `length` steps long and
+ * begin `offset` steps late; how many of them set the epoch back. */
+static int log_epochs(double first, int n, double every, double length, double offset)
+{
+	int back = 0;
+
+	for (int i = 0; i < n; i++) {
+		double step = first + i * every;
+		back += epoch_log_take(&epochs, step, (step - offset) / length);
+	}
+	return back;
+}
+
+START_TEST(sees_an_epoch_set_back)
+{
+	epochs = (struct epoch_log){0};
+	ck_assert_int_eq(log_epochs(5, 30, 5, 125, 0), 0);
+	ck_assert_double_eq_tol(epoch_stretch_length(&epochs.now), 125, 1e-9);
+	ck_assert_int_eq(log_epochs(155, 30, 5, 125, 25), 1);
+	ck_assert(epochs.went_back);
+	ck_assert_double_eq(epochs.before.last_step, 150);
+	ck_assert_double_eq_tol(
+		epoch_stretch_behind(&epochs.before, epochs.now.first_step, epochs.now.first_epoch),
+		25, 1e-9);
+	ck_assert_double_eq_tol(epoch_stretch_length(&epochs.now), 125, 1e-9);
+}
+END_TEST
+
+/* By as much as a step of the log: the epoch stands still. */
+START_TEST(sees_an_epoch_stand_still)
+{
+	epochs = (struct epoch_log){0};
+	ck_assert_int_eq(log_epochs(2, 6, 2, 10, 0), 0);
+	ck_assert_int_eq(log_epochs(14, 3, 2, 10, 2), 1);
+	ck_assert_double_eq(epochs.before.last_step, 12);
+}
+END_TEST
+
+/* 11 micro-batches in groups of 2: the sixth update of each epoch has one. Two decimals, too. */
+START_TEST(takes_short_groups_and_rounding_for_no_step_back)
+{
+	for (int every = 1; every <= 40; every++) {
+		struct epoch_log exact = {0}, rounded = {0};
+		for (int step = every; step < 2000; step += every) {
+			double epoch = step / 6 + fmin(1, step % 6 * 2 / 11.0);
+			ck_assert(!epoch_log_take(&exact, step, epoch));
+			ck_assert(!epoch_log_take(&rounded, step, round(100 * step / 937.0) / 100));
+		}
+	}
+}
+END_TEST
+
+/* Steps that do not grow, and numbers that are none, change nothing. */
+START_TEST(passes_over_entries_out_of_order)
+{
+	epochs = (struct epoch_log){0};
+	log_epochs(10, 10, 10, 100, 0);
+	ck_assert(!epoch_log_take(&epochs, 100, 0.1));
+	ck_assert(!epoch_log_take(&epochs, 50, 0.5));
+	ck_assert(!epoch_log_take(&epochs, (double)NAN, 0.5));
+	ck_assert_double_eq(epochs.now.last_step, 100);
+}
+END_TEST
+
 Suite *suite_state(void)
 {
 	Suite *s = suite_create("state");
@@ -140,10 +274,19 @@ Suite *suite_state(void)
 
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_add_test(t, facts_are_found_by_key_and_what_was_read_comes_before_what_is_derived);
+	tcase_add_test(t, what_stands_in_two_files_is_told_apart_by_the_file);
+	tcase_add_test(t, a_file_that_is_named_for_its_step_has_the_same_facts);
+	tcase_add_test(t, each_optimizer_has_settings_of_its_own);
 	tcase_add_test(t, a_real_counts_as_an_integer_only_when_it_is_one);
 	tcase_add_test(t, equal_bodies_are_kept_once);
 	tcase_add_test(t, streams_pair_by_rank_and_path_and_relate);
 	tcase_add_test(t, a_stream_that_moved_to_another_path_pairs_if_it_is_the_only_one);
+	TCase *logs = tcase_create("epochs");
+	tcase_add_test(logs, sees_an_epoch_set_back);
+	tcase_add_test(logs, sees_an_epoch_stand_still);
+	tcase_add_test(logs, takes_short_groups_and_rounding_for_no_step_back);
+	tcase_add_test(logs, passes_over_entries_out_of_order);
+	suite_add_tcase(s, logs);
 	suite_add_tcase(s, t);
 	return s;
 }
