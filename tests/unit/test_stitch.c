@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "curve/rate.h"
 #include "curve/resume.h"
 #include "support/curve_maker.h"
 #include "support/logs.h"
@@ -550,12 +551,12 @@ START_TEST(finds_a_schedule_that_starts_again)
 		{constant, 200, false},
 		{cyclic, 200, false},
 	};
-	struct resume_restart r;
+	struct rate_change r;
 
 	scheduled(cases[_i].schedule, cases[_i].begun);
-	resume_find_restart(&s, 1, 200, &r);
-	ck_assert(r.found == cases[_i].found);
-	if (r.found) {
+	rate_judge(&s, 1, CURVE_NONE, 200, &r);
+	ck_assert((r.kind == RATE_RESTARTED) == cases[_i].found);
+	if (cases[_i].found) {
 		ck_assert_double_eq(r.first_x, 201);
 		ck_assert_double_eq(r.last_x, 220);
 		ck_assert_double_eq(r.after, 2e-5);
