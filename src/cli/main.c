@@ -84,7 +84,7 @@
  *                                 event files
  *   piece                         launches cut out of files; piece_carried: out of files that each
  *                                 launch carries on
- *   stitch                        the one line of all attempts: stitch_attempts made of pieces,
+ *   stitch                        the one line of all attempts: stitch_attempts made of pieces, stitch_order,
  *                                 stitch_lineage which continues which, stitch_tracks, stitch_hidden resumes
  *   resume, resume_repeat, resume_stretch
  *                                 first steps against the dead branch; earlier steps again; low stretches
