@@ -49,8 +49,9 @@ static const char *empty_words(struct report *r, const struct run *run, const st
 /* What all runs amount to where nothing is wrong. */
 struct sum {
 	uint64_t seams, exact, fresh, proven, runs, epochs, samples;
-	uint64_t ledgers, curves, resumes, matched,
-		matched_steps; /* of runs with either, and by curves */
+	/* Runs with either; resumes in curves, those of which another attempt logged the same
+	 * steps, and those that match it. */
+	uint64_t ledgers, curves, resumes, comparable, matched, matched_steps;
 	const char *fresh_words;
 	const char *unread; /* what lies beside loss logs and could not be read */
 	const char *empty;  /* why there is nothing to judge in a log */
@@ -95,6 +96,7 @@ static void add_up_curve(struct sum *sum, const struct case_curve *c)
 	for (size_t i = 0; i < c->resumes.count; i++) {
 		const struct resume_check *k = &c->resumes.items[i].check;
 		sum->resumes++;
+		sum->comparable += k->outcome != RESUME_ALONE;
 		sum->matched += k->outcome == RESUME_MATCHES;
 		sum->matched_steps += k->outcome == RESUME_MATCHES ? k->loss.matched : 0;
 	}
@@ -285,8 +287,8 @@ static void conclude_audit(struct report *r, const struct sum *s, const struct a
 	/* Where loss logs are all there is, they are judged as `stitch` does. */
 	if (s->ledgers == 0) {
 		subject.curves = true;
-		subject.has_previous = s->resumes > 0;
-		subject.first = s->resumes == 0;
+		subject.has_previous = s->comparable > 0;
+		subject.first = s->comparable == 0;
 		r->failing = v.failing = SEVERITY_WARNING;
 		if (o->common.policy && !v.unreadable)
 			v.unreadable = s->unread;

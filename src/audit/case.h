@@ -61,7 +61,7 @@ enum rule_needs {
 	NEEDS_LEDGER = 4,    /* a sample log, and no checkpoint */
 	NEEDS_ORIGINAL = 16, /* silent where no original is named */
 	NEEDS_CURVE = 32,    /* loss logs, and no checkpoint */
-	NEEDS_RESUME = 64,   /* beside CURVE: of more than one launch */
+	NEEDS_RESUME = 64,   /* beside CURVE: steps that two launches logged */
 	NEEDS_ELEMENTS = 8,  /* beside BYTES: elements of tensors in files that are still there */
 };
 

@@ -69,8 +69,9 @@ void policy_release(struct policy *p);
 struct policy_subject {
 	struct state *state; /* the judged one, or NULL where none could be read */
 	bool has_previous;
-	bool log;        /* logs, and no checkpoint */
-	bool curves;     /* of them, loss logs alone; has_previous and first are then of resumes */
+	bool log;    /* logs, and no checkpoint */
+	bool curves; /* of them, loss logs alone; has_previous and first say then whether a resume
+			was logged twice */
 	bool bytes_late; /* not all bytes were read in the time that there was */
 	bool first;      /* nothing earlier is in the root: none could be asked for */
 };
