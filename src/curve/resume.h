@@ -106,27 +106,20 @@ int resume_find_low(const struct stitch *s, uint32_t attempt, double from, doubl
 int resume_find_high(const struct stitch *s, uint32_t attempt, double from, struct resume_low *out,
 	struct error *e);
 
-/* The rates at which an attempt begins, where they are those of the whole run's beginning. */
-struct resume_restart {
+/* A batch that ramps up anew, as it did when the run began. */
+struct resume_ramp {
 	bool found;
-	double first_x, last_x; /* of the attempt: as far as they were compared */
-	double source_x;        /* where the run begins */
-	double before, after;   /* the last rate before the resume, the first one behind it */
+	bool rises;           /* it is seen to; else the log is too short for that */
+	double batch, before; /* samples of a step behind the resume, and before it */
+	double last_x;        /* the last step with that batch */
+	double next;          /* the batch behind it; NAN where it does not rise */
 };
 
-/*
- * Whether the learning rate starts again at a resume from x: its first values are those of the
- * run's first steps, at the same distances, and do not go on from the last one before. Not where
- * rates come back anyway (cyclic schedules) or stand still. O(n) in the rates of the run's first
- * attempt.
- */
-void resume_find_restart(
-	const struct stitch *s, uint32_t attempt, double from, struct resume_restart *out);
+void resume_find_ramp(const struct stitch *s, uint32_t attempt, struct resume_ramp *out);
 
 /* The settings that the logs give for an attempt and, with another value, for its parent: "seed 42
  * -> 43"; those that only say how many samples a step has are left out unless `batch`. False where
  * there are none. */
-bool resume_changes(
-	const struct stitch *s, uint32_t attempt, bool batch, struct strbuf *out);
+bool resume_changes(const struct stitch *s, uint32_t attempt, bool batch, struct strbuf *out);
 
 #endif
