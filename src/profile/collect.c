@@ -2,6 +2,7 @@
 #include "profile/collect.h"
 
 #include <ctype.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -1386,16 +1387,21 @@ static void settle_step(struct state *s)
 		for (size_t k = 0; k < s->optimizers.items[i].params.count; k++)
 			if (s->optimizers.items[i].params.items[k].step > most)
 				most = s->optimizers.items[i].params.items[k].step;
-	for (size_t i = 0; i < s->facts.count; i++) {
+	unsigned rank = UINT_MAX;
+	/* Every rank may have saved one; no other is surer than what the optimizer has counted. */
+	for (size_t i = 0; i < s->facts.count && rank > 0; i++) {
 		const struct fact *f = &s->facts.items[i];
-		if (f->key == FACT_STEP && f->how == HOW_READ &&
-			(!best || step_rank(s, f) < step_rank(s, best)))
+		if (f->key != FACT_STEP || f->how != HOW_READ)
+			continue;
+		unsigned own = step_rank(s, f);
+		if (own < rank) {
 			best = f;
+			rank = own;
+		}
 	}
 	if (!best)
 		return;
 	const char *path = best->path;
-	unsigned rank = step_rank(s, best);
 	double step = 0, own;
 	fact_to_double(best, &step);
 	/* One that the optimizer or the name has passed, with an epoch running: it started again
