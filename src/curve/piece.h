@@ -25,15 +25,16 @@ struct piece {
 	double first_x, last_x;      /* NAN without values */
 	double interval;             /* the usual distance of two points; NAN: fewer than two */
 	double wall_first, wall_last;
-	double loaded;    /* step of the checkpoint that the launch says it went on from, or NAN */
-	bool purged;      /* that is what the writer took back, not what was loaded */
-	bool gap;         /* begun only because nothing was written for long */
-	bool back;        /* begun because the step or the samples went back */
-	uint32_t same_as; /* an earlier piece of the same launch, or CURVE_NONE */
-	double offset;    /* what makes its x that of the other piece: 0, 1 or -1 */
-	double factor;    /* what makes its values those of the other piece */
-	uint32_t copy_of; /* an earlier piece whose points it repeats up to `copied`, or CURVE_NONE
-			   */
+	double loaded;     /* step of the checkpoint that the launch says it went on from, or NAN */
+	bool purged;       /* that is what the writer took back, not what was loaded */
+	bool gap;          /* begun only because nothing was written for long */
+	bool back;         /* begun because the step or the samples went back */
+	uint32_t same_as;  /* an earlier piece of the same launch, or CURVE_NONE */
+	double offset;     /* what makes its x that of the other piece: 0, 1 or -1 */
+	double renumbered; /* the part of the offset that makes its steps those of the run */
+	double factor;     /* what makes its values those of the other piece */
+	uint32_t copy_of;  /* an earlier piece whose points it repeats up to `copied`, or CURVE_NONE
+			    */
 	double copied;
 };
 
