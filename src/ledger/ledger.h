@@ -117,8 +117,9 @@ struct ledger_attempt {
 	uint32_t first, steps;         /* rows in ledger.steps, by step */
 	uint64_t row, rows;            /* samples */
 	int64_t first_step, last_step; /* LEDGER_NO_STEP: consumed nothing */
-	uint32_t ranks_missing;        /* of its data-parallel ranks, how many are not in the log */
-	const char *file;              /* the log file in which it begins */
+	int64_t stride; /* the least distance of its steps: a log may hold every tenth one only */
+	uint32_t ranks_missing; /* of its data-parallel ranks, how many are not in the log */
+	const char *file;       /* the log file in which it begins */
 	uint64_t line;
 };
 
@@ -263,6 +264,13 @@ struct sample_source {
 
 /* All rows of a finished ledger as a source. */
 struct sample_source ledger_samples(const struct ledger *l);
+
+/* How many steps the log lacks between a step and the one before it in the same attempt; a row of
+ * ledger.steps. What was declared to be skipped is not lacking. */
+int64_t ledger_missing_before(const struct ledger *l, uint32_t step);
+
+/* Whether the log says what a step consumed, if only that it was nothing. */
+bool ledger_step_said(const struct ledger *l, uint32_t step);
 
 /* One number for (space, key) to compare and to sort by: the key itself where the ledger has one
  * space. */
