@@ -135,10 +135,10 @@ $B/libreprise.so.$(VERSION): $(OBJ) src/api/libreprise.map
 		-Wl,--version-script=src/api/libreprise.map -o $@ $(OBJ) $(LIBS)
 
 # Loaded into training processes: libc alone (XXH3 is compiled in).
-$(RECORD_SO): $(RECORD_OBJ)
+$(RECORD_SO): $(RECORD_OBJ) src/recorder/libreprise-record.map
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(ALL_CFLAGS) -shared $(ALL_LDFLAGS) -Wl,-soname,libreprise-record.so.$(SOMAJOR) \
-		-Wl,-z,defs -o $@ $(RECORD_OBJ)
+		-Wl,-z,defs -Wl,--version-script=src/recorder/libreprise-record.map -o $@ $(RECORD_OBJ)
 	$(Q)ln -sf $(@F) $B/libreprise-record.so
 
 # Rebuild exactly when the compiler or a flag changed.
@@ -253,8 +253,9 @@ check-man: $B/reprise $B/tables ## hold manual, README and completion against wh
 	$(Q)BUILD=$B tools/documents --check
 	$(Q)tests/manual.py $B
 
-check-library: $B/libreprise.so.$(VERSION) ## hold what the library exports against its header and map
-	$(Q)tests/library.sh $B/libreprise.so.$(VERSION) "$(CC)"
+check-library: $B/libreprise.so.$(VERSION) $(RECORD_SO) ## hold what the libraries export against their headers and maps
+	$(Q)tests/library.sh $B/libreprise.so.$(VERSION) include/reprise.h src/api/libreprise.map "$(CC)"
+	$(Q)tests/library.sh $(RECORD_SO) include/reprise_record.h src/recorder/libreprise-record.map "$(CC)"
 
 check-completion: ## complete command lines in bash
 	$(Q)tests/completion.py

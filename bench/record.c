@@ -73,13 +73,13 @@ static double record(const char *folder, const int64_t *ids, uint64_t samples, e
 	struct rp_record_step s;
 	struct rp_record_summary summary = {.size = sizeof summary};
 
-	rp_record_options_init(&o);
+	rp_record_options_init(&o, sizeof o);
 	o.folder = folder;
 	o.from_step = 0;
 	o.dataset_size = samples;
 	o.keys = keys == HASHES ? RP_RECORD_CONTENT : RP_RECORD_IDS;
 	struct rp_recorder *r = rp_recorder_open(&o);
-	rp_record_step_init(&s);
+	rp_record_step_init(&s, sizeof s);
 	s.n = BATCH;
 	double start = seconds(clock);
 	for (uint64_t k = 0; k * BATCH < samples; k++) {

@@ -8,7 +8,12 @@
  * acknowledged (RP_RECORD_OK) survives SIGKILL of the process; what rp_record_sync or
  * rp_record_checkpoint acknowledged survives the loss of the machine.
  *
- * Link with -lreprise-record, which needs libc alone. All functions may be called from any thread.
+ * Link with -lreprise-record, which needs libc alone. All functions may be called from any thread,
+ * but not from a signal handler that interrupts one of them, and not once rp_recorder_close began.
+ *
+ * Structs begin with their size, which the caller's header knows: a program and a library of
+ * different versions work together. What the program has not heard of is as the init functions set
+ * it; what the library has not heard of must be zero, and is a wrong call otherwise.
  */
 #ifndef REPRISE_RECORD_H
 #define REPRISE_RECORD_H
@@ -29,7 +34,8 @@ extern "C" {
 /* What a call came to. Training goes on whatever it is. */
 enum rp_record_status {
 	RP_RECORD_OK = 0,
-	RP_RECORD_ARGUMENT = -1, /* the call makes no sense: nothing was recorded, it is counted */
+	RP_RECORD_ARGUMENT = -1, /* the call makes no sense: nothing was recorded, it is counted; of
+				    a step with a number, the log has a gap */
 	RP_RECORD_LOST =
 		-2, /* could not be written: it is counted and will be in the log as a gap */
 	RP_RECORD_FORKED = -3, /* called in a forked child: ignored and counted */
@@ -46,7 +52,7 @@ enum rp_record_keys {
 		2, /* rp_record_hash of the samples' content, before augmentation and padding */
 };
 
-/* A data set of the mixture. */
+/* A data set of the mixture. This struct never grows: more would be arrays of their own. */
 struct rp_record_source {
 	const char *name;
 	uint64_t size; /* samples; 0: not known */
@@ -55,8 +61,9 @@ struct rp_record_source {
 };
 
 /*
- * Who records, and what. `size` is sizeof(struct rp_record_options); what is not set is zero. Texts
- * are copied.
+ * Who records, and what. Begin with rp_record_options_init(&options, sizeof options). Texts are
+ * copied; configuration, versions and changes that are too long for the log (64 KiB of JSON with
+ * all else) are left out, which counts as a wrong call.
  */
 struct rp_record_options {
 	size_t size;
@@ -87,9 +94,9 @@ struct rp_record_options {
 };
 
 /* What one data-parallel rank consumed in one step, or in a part of it: calls for one step add up.
- */
+ * Begin with rp_record_step_init(&step, sizeof step). */
 struct rp_record_step {
-	size_t size;   /* sizeof(struct rp_record_step) */
+	size_t size;   /* sizeof(struct rp_record_step) of the caller */
 	int64_t step;  /* the update that takes the counter from step - 1 to step */
 	int32_t epoch; /* -1: not known */
 
@@ -110,9 +117,10 @@ struct rp_record_step {
 
 #define RP_RECORD_SKIPPED 1u
 
-/* A step with nothing set but what "not known" means. */
-RP_RECORD_API void rp_record_step_init(struct rp_record_step *step);
-RP_RECORD_API void rp_record_options_init(struct rp_record_options *options);
+/* Set all members to what stands for not known, and `size`, which is sizeof(*step) or
+ * sizeof(*options): no more bytes than these are written. Since 0.1.0. */
+RP_RECORD_API void rp_record_step_init(struct rp_record_step *step, size_t size);
+RP_RECORD_API void rp_record_options_init(struct rp_record_options *options, size_t size);
 
 /*
  * Begin an attempt: a file of its own below the run's folder, with no other rank asked. Never NULL
@@ -121,8 +129,16 @@ RP_RECORD_API void rp_record_options_init(struct rp_record_options *options);
  */
 RP_RECORD_API struct rp_recorder *rp_recorder_open(const struct rp_record_options *options);
 
-/* Record what a step consumed. About 5 us for 1024 samples. Since 0.1.0. */
+/* Record what a step consumed. About 7 us for 1024 samples. Since 0.1.0. */
 RP_RECORD_API int rp_record_step(struct rp_recorder *r, const struct rp_record_step *step);
+
+/*
+ * Say that steps first_step to last_step consumed samples that could not be recorded, so that the
+ * log does not pass for whole: so many of them (0: not known), and why (NULL, or up to 159 bytes).
+ * RP_RECORD_OK: it stands in the log. Since 0.1.0.
+ */
+RP_RECORD_API int rp_record_gap(struct rp_recorder *r, int64_t first_step, int64_t last_step,
+	uint64_t samples, const char *reason);
 
 /*
  * A checkpoint was saved after `step` (with the loader's position, or -1): the record of all steps
@@ -139,11 +155,11 @@ RP_RECORD_API int rp_record_event(
 /* Make all that was acknowledged last through the loss of the machine. Since 0.1.0. */
 RP_RECORD_API int rp_record_sync(struct rp_recorder *r);
 
-/* What was recorded and what was not. */
+/* What was recorded and what was not. The caller sets `size` to its sizeof. */
 struct rp_record_summary {
 	size_t size;
 	uint64_t steps, samples, bytes;    /* acknowledged */
-	uint64_t lost_steps, lost_samples; /* calls that could not be written */
+	uint64_t lost_steps, lost_samples; /* calls that could not be written, and gaps */
 	uint64_t wrong_calls, forked_calls;
 	int first_errno;       /* of the first loss; 0: none */
 	char path[4096];       /* the newest file; "" where none could be made */

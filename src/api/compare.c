@@ -60,19 +60,57 @@ static const char *fact_cell(struct report *r, const struct fact *f)
 	return report_take(r, &b);
 }
 
-static const struct fact *same_fact(const struct state *s, const struct fact *of)
+/* What says the same in the other state: where that has it but once, wherever it stands there. */
+static const struct fact *same_fact(
+	const struct state *s, const struct state *owner, const struct fact *of)
 {
+	const struct fact *same = state_same_fact(s, owner, of), *only = NULL;
+
+	if (same || of->key == FACT_CONFIG)
+		return same;
 	for (size_t i = 0; i < s->facts.count; i++) {
 		const struct fact *f = &s->facts.items[i];
-		if (f->key == of->key && f->rank == of->rank && f->group == of->group &&
-			(of->key != FACT_CONFIG || strcmp(f->path, of->path) == 0))
-			return f;
+		if (f->key != of->key || f->rank != of->rank || f->group != of->group)
+			continue;
+		if (only)
+			return NULL;
+		only = f;
 	}
-	return NULL;
+	return only;
 }
 
+/* The first fact before this one that has its key, rank and group, or NULL: several optimizers have
+ * several. Facts are sorted by them. */
+static const struct fact *first_alike(const struct state *s, size_t at)
+{
+	const struct fact *f = &s->facts.items[at], *first = NULL;
+
+	for (size_t k = at; k-- > 0 && s->facts.items[k].key == f->key;)
+		if (s->facts.items[k].rank == f->rank && s->facts.items[k].group == f->group)
+			first = &s->facts.items[k];
+	return first;
+}
+
+/* Whether a fact is one optimizer's or one schedule's, of several: they stand together in
+ * facts.def. */
+static bool is_of_one_of_several(const struct state *s, const struct fact *f)
+{
+	return s->optimizers.count > 1 && f->key >= FACT_OPTIMIZER &&
+	       f->key <= FACT_SCHEDULE_HORIZON;
+}
+
+/* What tells a fact from the first of its kind: its file, or its path. */
+static const char *told_apart(
+	struct report *r, const struct state *s, const struct fact *f, const struct fact *first)
+{
+	const char *where = f->file != first->file ? state_file_path(s, f->file) : f->path;
+
+	return findings_escaped(&r->findings, slice_of(where));
+}
+
+/* `where`: what tells it from others of its name, or NULL. */
 static void add_fact_row(struct report *r, struct report_table *t, const struct fact *before,
-	const struct fact *after)
+	const struct fact *after, const char *where)
 {
 	const struct fact *f = after ? after : before;
 	char flag = fact_rows[f->key].flags;
@@ -99,6 +137,8 @@ static void add_fact_row(struct report *r, struct report_table *t, const struct 
 	const char *name = f->key == FACT_CONFIG ? f->path : fact_rows[f->key].name;
 	if (f->group > 0)
 		name = report_text(r, "%s, group %d", name, f->group);
+	if (where)
+		name = report_text(r, "%s, %s", name, where);
 	const char *cells[] = {name, fact_cell(r, before), fact_cell(r, after), change};
 	report_add_row(r, t, tone, cells);
 }
@@ -117,13 +157,11 @@ static void compare_facts_table(
 	if (same)
 		same->verbose_only = true;
 	for (size_t i = 0; i < after->facts.count; i++) {
-		const struct fact *f = &after->facts.items[i], *was = same_fact(before, f);
-		bool repeated = false;
-		for (size_t k = i; k-- > 0 && after->facts.items[k].key == f->key && !repeated;)
-			repeated = f->key != FACT_CONFIG && after->facts.items[k].rank == f->rank &&
-				   after->facts.items[k].group == f->group;
+		const struct fact *f = &after->facts.items[i], *was = same_fact(before, after, f);
+		const struct fact *first = f->key == FACT_CONFIG ? NULL : first_alike(after, i);
 		/* What was told is told of both. */
-		if (repeated || f->key == FACT_NAME_STEP || f->how == HOW_TOLD ||
+		if ((first && !is_of_one_of_several(after, f)) || f->key == FACT_NAME_STEP ||
+			f->how == HOW_TOLD ||
 			(f->key == FACT_CONFIG && (!was || fact_equal(was, f))))
 			continue;
 		/* Parameter groups usually agree; only the first and those that differ are shown.
@@ -131,13 +169,14 @@ static void compare_facts_table(
 		if (f->group > 0 && was && fact_equal(was, f))
 			continue;
 		bool unchanged = was && fact_equal(was, f) && fact_rows[f->key].flags != 'A';
-		add_fact_row(r, unchanged ? same : t, was, f);
+		add_fact_row(r, unchanged ? same : t, was, f,
+			first ? told_apart(r, after, f, first) : NULL);
 	}
 	for (size_t i = 0; i < before->facts.count; i++) {
 		const struct fact *f = &before->facts.items[i];
 		if (f->key != FACT_CONFIG && f->key != FACT_NAME_STEP && f->how != HOW_TOLD &&
-			!same_fact(after, f))
-			add_fact_row(r, t, f, NULL);
+			!same_fact(after, before, f))
+			add_fact_row(r, t, f, NULL, NULL);
 	}
 }
 

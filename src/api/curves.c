@@ -8,8 +8,10 @@
 
 #include "api/conclude.h"
 #include "api/curves_parts.h"
+#include "api/run_paths.h"
 #include "api/subject.h"
 #include "audit/case.h"
+#include "ledger/read.h"
 #include "report/plot.h"
 
 #define PLOT_HEIGHT 14u
@@ -18,23 +20,24 @@
 
 /* Opening -------------------------------------------------------------------------------------- */
 
-/* The steps of checkpoints that lie in the folders. That there are none is no error. */
-static void find_saves(
-	struct curves_opened *v, const char *const *paths, size_t n, const struct limits *limits)
+bool curves_add_saves(void *list_, const char *const *paths, size_t n, const struct limits *limits)
 {
+	ARRAY(double) *list = list_;
 	struct error ignored = ERROR_INIT;
 	struct stat st;
+	bool ok = true;
 
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = 0; i < n && ok; i++) {
 		struct subject s = SUBJECT_INIT;
 		if (stat(paths[i], &st) < 0 || !S_ISDIR(st.st_mode))
 			continue;
 		if (subject_open(&s, paths[i], limits, &ignored) == RP_OK) {
-			for (size_t k = 0; k < s.candidates.list.count; k++) {
+			for (size_t k = 0; k < s.candidates.list.count && ok; k++) {
 				const struct candidate *c = &s.candidates.list.items[k];
-				double *slot = c->profile && c->step >= 0
-						       ? array_push(&v->saves, SAVES_MAX)
-						       : NULL;
+				if (!c->profile || c->step < 0)
+					continue;
+				double *slot = array_push(list, SAVES_MAX);
+				ok = slot || list->count >= SAVES_MAX;
 				if (slot)
 					*slot = (double)c->step;
 			}
@@ -42,6 +45,90 @@ static void find_saves(
 		subject_close(&s);
 		ignored = ERROR_INIT;
 	}
+	return ok;
+}
+
+/* The losses of sample logs, where there is nothing else. */
+static int read_samples(struct curves_opened *v, const struct curve_files *f,
+	const struct curves_options *o, struct error *e)
+{
+	const struct limits *limits = &o->common.limits;
+	struct ledger_options lo = {.limits = limits, .memory = limits->memory / 5 * 3};
+	const char **paths = calloc(f->operands.count, sizeof *paths);
+	struct ledger l;
+	size_t n = 0;
+
+	if (!paths)
+		return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for the sample logs");
+	for (size_t i = 0; i < f->operands.count; i++)
+		if (f->operands.items[i].others > 0)
+			paths[n++] = f->operands.items[i].path;
+	int status = ledger_open(&l, paths, n, &lo, e);
+	if (status == RP_OK) {
+		status = curve_of_ledger(&v->log, &l, limits, e);
+		ledger_release(&l);
+	}
+	free(paths);
+	if (status == RP_OK && v->log.points.count == 0) {
+		curve_release(&v->log);
+		status = fail(e, RP_E_NOT_FOUND, ERROR_NO_OFFSET,
+			"no loss log in %zu file%s, and no losses in the sample logs, which "
+			"`reprise audit` judges",
+			f->looked, f->looked == 1 ? "" : "s");
+	}
+	return status;
+}
+
+/* Say of sample logs that lie beside the loss logs who reads them. */
+static int leave_samples(struct curve_log *l, const struct curve_files *f, struct error *e)
+{
+	for (size_t i = 0; i < f->operands.count; i++) {
+		const struct curve_operand *p = &f->operands.items[i];
+		if (p->others == 0)
+			continue;
+		struct curve_left *left = array_push(&l->left, SIZE_MAX);
+		if (left)
+			*left = (struct curve_left){
+				.path = arena_strdup(&l->arena, slice_of(p->path)),
+				.why = p->others == 1
+					       ? "a sample log, which `reprise audit` reads"
+					       : arena_printf(&l->arena,
+							 "%u sample logs, which `reprise audit` reads",
+							 p->others)};
+		if (!left || !left->path || !left->why)
+			return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for the logs");
+	}
+	return RP_OK;
+}
+
+/* Find and read the logs: those of losses, else those of samples. */
+static int read_logs(struct curves_opened *v, const char *const *paths, size_t n,
+	const struct curves_options *o, struct error *e)
+{
+	struct curve_options co = run_paths_options(&o->common.limits);
+	struct curve_files f;
+	size_t logs = 0, others = 0;
+
+	co.patterns = o->patterns;
+	co.pattern_count = o->pattern_count;
+	if (curve_find(&f, paths, n, &co, e) < 0)
+		return e->status;
+	for (size_t i = 0; i < f.operands.count; i++) {
+		logs += f.operands.items[i].logs;
+		others += f.operands.items[i].others;
+	}
+	int status;
+	if (logs == 0 && others > 0) {
+		status = read_samples(v, &f, o, e);
+	} else {
+		status = curve_read(&v->log, &f, NULL, 0, &co, e);
+		if (status == RP_OK && leave_samples(&v->log, &f, e) < 0) {
+			curve_release(&v->log);
+			status = e->status;
+		}
+	}
+	curve_files_release(&f);
+	return status;
 }
 
 void curves_close(struct curves_opened *v)
@@ -49,24 +136,6 @@ void curves_close(struct curves_opened *v)
 	case_curve_close(&v->curve);
 	curve_release(&v->log);
 	array_release(&v->saves);
-}
-
-bool curves_same_path(const char *a, const char *b)
-{
-	struct stat sa, sb;
-
-	return stat(a, &sa) == 0 && stat(b, &sb) == 0 && sa.st_dev == sb.st_dev &&
-	       sa.st_ino == sb.st_ino;
-}
-
-/* What was read is never written over: a log cannot be made again. */
-static int is_no_log(const struct curve_log *l, const char *path, struct error *e)
-{
-	for (size_t i = 0; i < l->files.count; i++)
-		if (curves_same_path(l->files.items[i].path, path))
-			return fail(e, RP_E_ARGUMENT, ERROR_NO_OFFSET,
-				"the table would replace the log '%s'", l->files.items[i].path);
-	return RP_OK;
 }
 
 /* No verdict is given about nothing. */
@@ -83,14 +152,13 @@ static bool is_cut_away(const struct stitch *s, const struct curves_options *o)
 int curves_open(struct curves_opened *v, struct report *r, const char *const *paths, size_t n,
 	const struct curves_options *o, struct error *e)
 {
-	struct curve_options co = {.limits = &o->common.limits,
-		.patterns = o->patterns,
-		.pattern_count = o->pattern_count};
-
 	*v = (struct curves_opened){0};
-	if (curve_open(&v->log, paths, n, &co, e) < 0)
+	if (read_logs(v, paths, n, o, e) < 0)
 		return e->status;
-	find_saves(v, paths, n, &o->common.limits);
+	if (!curves_add_saves(&v->saves, paths, n, &o->common.limits)) {
+		curves_close(v);
+		return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for the checkpoints");
+	}
 	struct stitch_options so = {.told = o->told,
 		.told_count = o->told_count,
 		.saves = v->saves.items,
@@ -98,8 +166,6 @@ int curves_open(struct curves_opened *v, struct report *r, const char *const *pa
 		.first = o->first == INT64_MIN ? NAN : (double)o->first,
 		.last = o->last == INT64_MAX ? NAN : (double)o->last};
 	int status = case_curve_open(&v->curve, &v->log, &so, NULL, e);
-	if (status == RP_OK && o->output)
-		status = is_no_log(&v->log, o->output, e);
 	if (status == RP_OK && v->curve.stitch.tracks.count == 0)
 		status = fail(e, RP_E_NOT_FOUND, ERROR_NO_OFFSET,
 			"no loss, gradient norm or learning rate was found in it; --series names what to "
@@ -167,20 +233,25 @@ const char *curves_picture(struct report *r, const struct case_curve *c, unsigne
 
 void curves_cover(struct report *r, const struct curve_log *l)
 {
-	uint64_t lines = 0;
+	uint64_t lines = 0, unread = 0;
 	const char *reason = NULL;
 
 	for (size_t i = 0; i < l->files.count; i++)
 		lines += l->files.items[i].lines;
+	for (size_t i = 0; i < l->left.count; i++)
+		unread += l->left.items[i].unread;
 	if (l->lost > 0)
 		reason = report_text(r, "%s%s not understood", report_counted(r, l->lost, "line"),
 			l->lost == 1 ? " was" : " were");
 	else if (l->dropped > 0)
 		reason = report_text(r, "%s beyond --limit curve-points",
 			report_counted(r, l->dropped, "point"));
+	else if (unread > 0)
+		reason = report_text(
+			r, "%s beside them could not be read", report_number(r, (int64_t)unread));
 	cover_ran(&r->coverage, "curve-log", "the logs", "lines",
 		lines > l->lost ? lines - l->lost : 0, lines, reason);
-	r->incomplete = r->incomplete || l->dropped > 0;
+	r->incomplete = r->incomplete || l->dropped > 0 || unread > 0;
 }
 
 static void summarize(struct report *r, const struct case_curve *c)

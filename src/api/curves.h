@@ -18,7 +18,6 @@ struct curves_options {
 	bool plot, ascii;    /* draw the curve, in ASCII */
 	unsigned width;      /* of the plot, in characters */
 	bool dead;           /* of the table: points that were rolled back too */
-	const char *output;  /* where the table goes, to see that it is none of the logs; or NULL */
 };
 
 /*

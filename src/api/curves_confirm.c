@@ -1,36 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /* Confirming a relaunch by its first steps. */
-#define _GNU_SOURCE
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "api/conclude.h"
 #include "api/curves_parts.h"
 #include "audit/case.h"
+#include "base/place.h"
 
 #define CONFIRM_POINTS 10u /* of a relaunch, with fewer of which it is too early to give up */
-
-/* Whether a file is the one at `path`, or lies in the folder there. */
-static bool lies_in(const char *file, const char *path)
-{
-	char *folder = strdup(file), *end;
-	bool in = curves_same_path(file, path);
-
-	while (!in && folder && (end = strrchr(folder, '/')) != NULL && end > folder) {
-		*end = '\0';
-		in = curves_same_path(folder, path);
-	}
-	free(folder);
-	return in;
-}
 
 /* The newest attempt that stands in the file or folder, or CURVE_NONE. */
 static uint32_t attempt_in(const struct curves_opened *v, const char *path)
 {
 	for (uint32_t i = (uint32_t)v->curve.stitch.attempts.count; i-- > 0;) {
 		uint32_t file = v->curve.stitch.attempts.items[i].file;
-		if (lies_in(v->log.files.items[file].path, path))
+		if (place_within(v->log.files.items[file].path, path))
 			return i;
 	}
 	return CURVE_NONE;

@@ -17,8 +17,9 @@ int curves_open(struct curves_opened *v, struct report *r, const char *const *pa
 	const struct curves_options *o, struct error *e);
 void curves_close(struct curves_opened *v);
 
-/* Whether two paths are one file or folder. */
-bool curves_same_path(const char *a, const char *b);
+/* Add the steps of the checkpoints that lie in the folders to an array of doubles. That there are
+ * none is no error; false without memory. */
+bool curves_add_saves(void *list, const char *const *paths, size_t n, const struct limits *limits);
 
 /* A number in at most so many digits; an x, which of epochs is a fraction. */
 const char *curves_rounded(struct report *r, double v, int digits);

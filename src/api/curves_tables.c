@@ -200,6 +200,17 @@ static void add_events(struct report *r, struct report_table *t, const struct ca
 	}
 }
 
+/* What lies beside the logs and was not read. */
+static void add_left(struct report *r, struct report_table *t, const struct curve_log *l)
+{
+	for (size_t i = 0; i < l->left.count; i++) {
+		const char *cells[] = {
+			findings_escaped(&r->findings, slice_of(l->left.items[i].path)), NULL,
+			report_text(r, "not read: %s", l->left.items[i].why)};
+		report_add_row(r, t, TONE_PLAIN, cells);
+	}
+}
+
 static void add_notes(struct report *r, struct report_table *t, const struct case_curve *c)
 {
 	for (size_t i = 0; i < c->stitch.notes.count; i++) {
@@ -222,6 +233,7 @@ static void add_notes(struct report *r, struct report_table *t, const struct cas
 		struct quantity values[3] = {{0}, quantity_count((int64_t)x->at), {0}};
 		report_add_row_values(r, t, TONE_WARNING, cells, values);
 	}
+	add_left(r, t, c->log);
 }
 
 void curves_add_tables(struct report *r)

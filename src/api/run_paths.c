@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "api/subject.h"
+#include "base/place.h"
 #include "ledger/read.h"
 
 #define RUNS_MAX 1000u
@@ -106,8 +107,7 @@ static bool sort_operand(
 	}
 	if (o->others) {
 		struct run *run = new_run(runs, o->path);
-		return run && add_path(&run->logs, o->path) &&
-		       add_path(&run->checkpoints, o->path) &&
+		return run && add_path(&run->logs, o->path) && add_path(&run->folders, o->path) &&
 		       (!o->logs || add_operand(&run->curves, operand));
 	}
 	if (!is_checkpoint_folder(o->path, limits))
@@ -128,7 +128,7 @@ static bool place_waiting(struct runs *runs, const struct waiting *w)
 	for (size_t i = 0; i < w->folders.count; i++) {
 		const char *path = runs->files.operands.items[w->folders.items[i]].path;
 		struct run *run = own ? new_run(runs, path) : &runs->list.items[runs->loose];
-		if (!run || !add_path(&run->checkpoints, path) ||
+		if (!run || !add_path(&run->folders, path) ||
 			!add_operand(&run->curves, w->folders.items[i]))
 			return false;
 	}
@@ -145,13 +145,8 @@ static bool place_waiting(struct runs *runs, const struct waiting *w)
 
 static bool is_again(const char *const *paths, size_t i)
 {
-	struct stat now, before;
-
-	if (stat(paths[i], &now) < 0)
-		return false;
 	for (size_t k = 0; k < i; k++)
-		if (stat(paths[k], &before) == 0 && before.st_dev == now.st_dev &&
-			before.st_ino == now.st_ino)
+		if (place_same(paths[k], paths[i]))
 			return true;
 	return false;
 }
@@ -215,6 +210,7 @@ void run_paths_release(struct runs *runs)
 	for (size_t i = 0; i < runs->list.count; i++) {
 		array_release(&runs->list.items[i].logs);
 		array_release(&runs->list.items[i].curves);
+		array_release(&runs->list.items[i].folders);
 		array_release(&runs->list.items[i].checkpoints);
 	}
 	array_release(&runs->list);

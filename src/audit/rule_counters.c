@@ -38,15 +38,30 @@ static uint64_t step_range(const struct state *s, double *least, double *most)
 	return count;
 }
 
-static void place_optimizer(struct findings *sink, struct finding *f, struct state *s)
+static void place_counters(
+	struct findings *sink, struct finding *f, struct state *s, const struct optimizer *o)
 {
-	if (s->optimizers.count == 0) {
-		place_file(sink, f, s, NO_FILE);
-		return;
-	}
-	const struct optimizer *o = &s->optimizers.items[0];
 	place_file(sink, f, s, o->file);
 	f->place.path = findings_text(sink, "%s%sstate[*].step", o->path, *o->path ? "." : "");
+}
+
+static void place_optimizer(struct findings *sink, struct finding *f, struct state *s)
+{
+	if (s->optimizers.count == 0)
+		place_file(sink, f, s, NO_FILE);
+	else
+		place_counters(sink, f, s, &s->optimizers.items[0]);
+}
+
+/* The largest of one optimizer's step counters; 0 where it keeps none. */
+static double updates_of(const struct optimizer *o)
+{
+	double most = 0;
+
+	for (size_t k = 0; k < o->params.count; k++)
+		if (o->params.items[k].has_step && o->params.items[k].step > most)
+			most = o->params.items[k].step;
+	return most;
 }
 
 /* The updates of each optimizer, added up. */
@@ -54,14 +69,8 @@ static double updates_of_all(const struct state *s)
 {
 	double sum = 0;
 
-	for (size_t i = 0; i < s->optimizers.count; i++) {
-		const struct optimizer *o = &s->optimizers.items[i];
-		double most = 0;
-		for (size_t k = 0; k < o->params.count; k++)
-			if (o->params.items[k].has_step && o->params.items[k].step > most)
-				most = o->params.items[k].step;
-		sum += most;
-	}
+	for (size_t i = 0; i < s->optimizers.count; i++)
+		sum += updates_of(&s->optimizers.items[i]);
 	return sum;
 }
 
@@ -304,6 +313,21 @@ static void check_step(struct audit_case *c, struct findings *sink, int64_t step
 		"the launch did not resume but started anew, or the two checkpoints were given in the wrong order";
 }
 
+static struct finding *not_restored(
+	struct audit_case *c, struct findings *sink, double updates, double before)
+{
+	struct finding *f = finding_add(sink, FINDING_T104,
+		"the optimizer state was not restored: %s updates since it was made, %s in %s",
+		rounded_text(sink, updates, DIGITS), rounded_text(sink, before, DIGITS),
+		checkpoint_name(c->previous));
+	f->observed = quantity_real(updates);
+	f->expected = quantity_text(
+		findings_text(sink, "more than %s", rounded_text(sink, before, DIGITS)));
+	f->unit = "updates";
+	f->meaning = "the moments start cold: the first updates after the resume are far too large";
+	return f;
+}
+
 /* Without a step to hold it against, the optimizer's counter must at least not go backwards. */
 static void check_updates(struct audit_case *c, struct findings *sink, double updates)
 {
@@ -311,16 +335,27 @@ static void check_updates(struct audit_case *c, struct findings *sink, double up
 
 	if (!c->previous || !optimizer_step(c->previous, &before) || updates >= before)
 		return;
-	struct finding *f = finding_add(sink, FINDING_T104,
-		"the optimizer state was not restored: %s updates since it was made, %s in %s",
-		rounded_text(sink, updates, DIGITS), rounded_text(sink, before, DIGITS),
-		checkpoint_name(c->previous));
-	place_optimizer(sink, f, c->current);
-	f->observed = quantity_real(updates);
-	f->expected = quantity_text(
-		findings_text(sink, "more than %s", rounded_text(sink, before, DIGITS)));
-	f->unit = "updates";
-	f->meaning = "the moments start cold: the first updates after the resume are far too large";
+	place_optimizer(sink, not_restored(c, sink, updates, before), c->current);
+}
+
+/* Of several optimizers each must go on: the largest counter is that of another one. */
+static void check_each_optimizer(struct audit_case *c, struct findings *sink)
+{
+	struct state *s = c->current;
+	const struct state *was = c->previous;
+	double most, most_before;
+
+	if (!was || s->optimizers.count < 2 || s->optimizers.count != was->optimizers.count ||
+		!optimizer_step(s, &most) || !optimizer_step(was, &most_before) ||
+		most < most_before)
+		return;
+	for (size_t i = 0; i < s->optimizers.count; i++) {
+		const struct optimizer *o = &s->optimizers.items[i], *p = &was->optimizers.items[i];
+		double updates = updates_of(o), before = updates_of(p);
+		if (updates >= before || strcmp(o->path, p->path) != 0)
+			continue;
+		place_counters(sink, not_restored(c, sink, updates, before), s, o);
+	}
 }
 
 /* Without a step the epoch alone tells that training began anew. */
@@ -356,6 +391,7 @@ static void run_counters(struct audit_case *c, struct findings *sink, struct cov
 		check_step(c, sink, step);
 	if (count > 0 && !has_step)
 		check_updates(c, sink, most);
+	check_each_optimizer(c, sink);
 	if (count == 0 || !has_step) {
 		cover_not_checked(cover, "counters", "step counters", "%s",
 			has_step ? "the optimizer keeps none" : "no step counter was recognised");

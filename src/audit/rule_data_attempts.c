@@ -229,29 +229,36 @@ static void check_batch(struct findings *sink, const struct case_line *c, uint32
 /* Steps missing ----------------------------------------------------------------------------------
  */
 
-/* An attempt whose first steps are missing, though the log says from which one it went on. */
+/*
+ * An attempt whose first steps are missing, though the log says from which one it went on, and
+ * nothing of its file was lost. Where the dead branch holds those steps, a counter that jumped over
+ * them is the likelier cause.
+ */
 static void check_beginning(struct findings *sink, const struct case_line *c, uint32_t i)
 {
 	const struct lineage_attempt *n = &c->lineage.attempts.items[i];
-	const struct ledger_attempt *a = &c->lineage.ledger->attempts.items[i];
+	const struct ledger *l = c->lineage.ledger;
+	const struct ledger_attempt *a = &l->attempts.items[i];
 	int64_t first = n->from_step + a->stride;
 
-	if (n->gap == 0 || n->how == LINEAGE_COUNTED || first > n->gap_last)
+	if (n->gap == 0 || n->how == LINEAGE_COUNTED || first > n->gap_last ||
+		ledger_lost_of(l, a->file))
 		return;
 	struct finding *f = finding_add(sink, FINDING_D104,
 		"%s%s, resumed from step %s, begins with step %s: its %s %s not in the log",
-		c->what, data_attempt(sink, c->lineage.ledger, i), count_text(sink, n->from_step),
+		c->what, data_attempt(sink, l, i), count_text(sink, n->from_step),
 		count_text(sink, a->first_step), data_steps(sink, first, n->gap_last),
 		first == n->gap_last ? "is" : "are");
-	f->severity = SEVERITY_WARNING;
+	if (l->attempts.items[n->parent].last_step < n->gap_last)
+		f->severity = SEVERITY_WARNING;
 	f->place.step_first = first;
 	f->place.step_last = n->gap_last;
 	f->expected = quantity_count(first);
 	f->observed = quantity_count(a->first_step);
 	f->unit = "first step";
 	f->meaning =
-		"their samples were passed over with the step counter, or their log is missing: "
-		"a skip that was meant is declared";
+		"their samples were passed over with the step counter, or their log is missing; "
+		"a skip that was meant is to be declared";
 }
 
 /* What nobody logged of the line is not known to be consumed, and not known to be passed over. */

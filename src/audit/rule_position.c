@@ -53,6 +53,15 @@ static const char *restart_cause(struct findings *sink, const struct state *s)
 		s->profile->position_note);
 }
 
+/* Whether no step is left of what was planned. */
+static bool is_at_end(const struct state *s)
+{
+	int64_t step, last;
+
+	return state_int(s, FACT_STEP, &step) && state_int(s, FACT_MAX_STEPS, &last) && last > 0 &&
+	       step >= last;
+}
+
 /* The framework starts the epoch's data again, although updates of the epoch are behind. */
 static void restart_finding(struct audit_case *c, struct findings *sink, const char *why,
 	enum severity severity, double batches)
@@ -83,6 +92,12 @@ static void restart_finding(struct audit_case *c, struct findings *sink, const c
 	f->observed = quantity_count(0);
 	f->expected = quantity_real(batches);
 	f->unit = "batches into the epoch";
+	if (is_at_end(s)) {
+		f->severity = SEVERITY_WARNING;
+		f->meaning =
+			"the run is at its planned end: this matters only if it is made longer";
+		return;
+	}
 	const char *loss = findings_text(sink,
 		"the loss will look too low for %s batches, then step up to its true level",
 		rounded_text(sink, batches, DIGITS));
@@ -139,7 +154,7 @@ static void check_epoch_fraction(struct audit_case *c, struct findings *sink)
 	double epoch, step, length;
 	int64_t accumulation = 0;
 
-	if (s->profile->position != POSITION_RECOMPUTED ||
+	if (s->profile->position != POSITION_RECOMPUTED || state_fact(s, FACT_EPOCH_AGAIN) ||
 		!state_int(s, FACT_ACCUMULATION, &accumulation) || accumulation != 1 ||
 		!state_real(s, FACT_EPOCH, &epoch) || !state_real(s, FACT_STEP, &step) ||
 		!state_real(s, FACT_STEPS_PER_EPOCH, &length) || epoch <= 0 ||
@@ -155,6 +170,31 @@ static void check_epoch_fraction(struct audit_case *c, struct findings *sink)
 	f->expected = quantity_real(step);
 	f->unit = "updates";
 	f->cause = "an epoch's data was started again at an earlier resume, or the batch changed";
+}
+
+/*
+ * An epoch that went back in the checkpoint's own log. It fails what was trained since the
+ * predecessor; what happened earlier is in the weights of both.
+ */
+static void check_epoch_again(struct audit_case *c, struct findings *sink)
+{
+	struct state *s = c->current;
+	const struct fact *f = state_fact(s, FACT_EPOCH_AGAIN);
+	double updates;
+	int64_t at, before, step = case_step(c);
+
+	if (!f || !fact_to_double(f, &updates) || !state_int(s, FACT_EPOCH_AGAIN_STEP, &at))
+		return;
+	struct finding *found = finding_add(sink, FINDING_P103,
+		"the resume behind step %s went back by %s updates within its epoch",
+		rounded_text(sink, (double)at, DIGITS), rounded_text(sink, updates, DIGITS));
+	if (!c->previous || !state_int(c->previous, FACT_STEP, &before) || at < before)
+		found->severity = SEVERITY_WARNING;
+	place_fact(sink, found, s, f);
+	found->place.step_first = at;
+	found->place.step_last = step;
+	found->cause =
+		"in the checkpoint's own log the epoch goes back there, and the step does not";
 }
 
 /* Whether a count of samples may start again with each epoch: its name does not say that it is of
@@ -360,6 +400,7 @@ static void run_position_saved(struct audit_case *c, struct findings *sink, stru
 
 	check_batches(c, sink);
 	check_epoch_fraction(c, sink);
+	check_epoch_again(c, sink);
 	check_samples(c, sink);
 	check_beyond_end(c, sink);
 	check_exhausted(c, sink);
@@ -462,7 +503,7 @@ static void run_position_moves(struct audit_case *c, struct findings *sink, stru
 		bool wanted = false;
 		for (size_t k = 0; k < sizeof keys / sizeof keys[0]; k++)
 			wanted |= f->key == keys[k];
-		const struct fact *before = wanted ? state_same_fact(c->previous, f) : NULL;
+		const struct fact *before = wanted ? state_same_fact(c->previous, s, f) : NULL;
 		double x, y;
 		if (!before || !fact_to_double(before, &x) || !fact_to_double(f, &y))
 			continue;
@@ -674,7 +715,7 @@ static void run_config(struct audit_case *c, struct findings *sink, struct cover
 	for (size_t i = 0; i < s->facts.count; i++) {
 		const struct fact *after = &s->facts.items[i];
 		const struct fact *before =
-			after->key == FACT_CONFIG ? state_same_fact(c->previous, after) : NULL;
+			after->key == FACT_CONFIG ? state_same_fact(c->previous, s, after) : NULL;
 		if (!before)
 			continue;
 		compared++;

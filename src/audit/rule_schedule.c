@@ -243,6 +243,29 @@ static bool schedule_moves(
 	return true;
 }
 
+/* The schedules of further optimizers, which none of the counters above is held against: a position
+ * that went back is one that started again. */
+static void check_other_schedules(struct audit_case *c, struct findings *sink)
+{
+	const struct fact *first = state_fact(c->current, FACT_SCHEDULE_STEP);
+
+	for (size_t i = 0; c->previous && i < c->current->facts.count; i++) {
+		const struct fact *now = &c->current->facts.items[i];
+		if (now->key != FACT_SCHEDULE_STEP || now == first)
+			continue;
+		const struct fact *was = state_same_fact(c->previous, c->current, now);
+		if (!was || was->type != FACT_INT || now->type != FACT_INT || now->i >= was->i)
+			continue;
+		struct finding *f = schedule_finding(c, sink, FINDING_T101, now->i, was->i,
+			findings_text(sink,
+				"another learning rate schedule restarted: position %lld, %lld at the previous checkpoint",
+				(long long)now->i, (long long)was->i));
+		place_fact(sink, f, c->current, now);
+		f->meaning =
+			"the learning rate of its optimizer is not the planned one from here on";
+	}
+}
+
 /* Whether a schedule may count in a unit that divides the step: batches, processes, or what is not
  * known. */
 static bool steps_of_its_own(const struct state *s, int64_t step, int64_t at)
@@ -435,6 +458,7 @@ static void run_schedule(struct audit_case *c, struct findings *sink, struct cov
 	if (!state_int(c->current, FACT_STEP, &step)) {
 		bool compared =
 			schedule_moves(c, sink, at, 0, false) || sink->of_code[FINDING_T101] > 0;
+		check_other_schedules(c, sink);
 		cover_ran(cover, name, subject, "values", compared, 1,
 			"no step counter was recognised to hold it against");
 		return;
@@ -443,6 +467,7 @@ static void run_schedule(struct audit_case *c, struct findings *sink, struct cov
 	bool moved = schedule_moves(c, sink, at, step, told);
 	told = sink->of_code[FINDING_T101] > 0 || sink->of_code[FINDING_T102] > 0;
 	check_position(c, sink, at, step, moved, told);
+	check_other_schedules(c, sink);
 	uint64_t rates = check_rates(c, sink);
 	cover_ran(cover, name, subject, "values", 1 + rates, 1 + rates, NULL);
 }

@@ -27,7 +27,7 @@ static struct finding *setting_finding(struct audit_case *c, struct findings *si
 static const struct fact *earlier_setting(
 	const struct state *previous, const struct state *s, const struct fact *after)
 {
-	const struct fact *same = state_same_fact(previous, after);
+	const struct fact *same = state_same_fact(previous, s, after);
 
 	if (same || previous->optimizers.count > 1 || s->optimizers.count > 1)
 		return same;
@@ -61,7 +61,7 @@ static bool momentum_cycles(const struct state *s)
  * well. */
 static bool moves_by_plan(const struct audit_case *c, const struct fact *before)
 {
-	const struct fact *older = c->older ? state_same_fact(c->older, before) : NULL;
+	const struct fact *older = c->older ? state_same_fact(c->older, c->previous, before) : NULL;
 
 	if ((before->key == FACT_BETA1 || before->key == FACT_MOMENTUM) &&
 		momentum_cycles(c->current))
@@ -118,7 +118,7 @@ static void run_optimizer_settings(
 		!fact_equal(before, after)) {
 		struct finding *f =
 			setting_finding(c, sink, FINDING_T103, before, after, "the learning rate");
-		f->severity = c->older && state_same_fact(c->older, before) ? SEVERITY_WARNING
+		f->severity = c->older && state_same_fact(c->older, c->previous, before) ? SEVERITY_WARNING
 									    : SEVERITY_INFO;
 		f->cause =
 			"no schedule is saved that would change it; a script may compute its own";

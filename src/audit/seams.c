@@ -614,7 +614,7 @@ static int judge_seam(
 		return RP_OK;
 	}
 	bool excess = is_excess(c, s, j->repeated, j->expected);
-	if (c->lineage.attempts.items[s->to].gap > 0 && judge_over_gap(c, s, excess, j))
+	if (s->torn && judge_over_gap(c, s, excess, j))
 		return RP_OK;
 	/* What is read is the order of another epoch, of which a few samples happen to lie in
 	 * order. */
@@ -638,6 +638,11 @@ static int judge_seam(
 		j->outcome = s->match.by_samples               ? SEAM_BY_SAMPLES
 			     : s->match.equal == s->match.same ? SEAM_EXACT
 							       : SEAM_REARRANGED;
+		return RP_OK;
+	}
+	if (s->torn && !excess) {
+		j->outcome = SEAM_SOUND;
+		j->why = "steps before a resume are not in the log";
 		return RP_OK;
 	}
 	if (excess) {

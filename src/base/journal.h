@@ -20,7 +20,7 @@
 #define JOURNAL_PREFIX "\x89RPJ\r\n\x1a\n"
 #define JOURNAL_PREFIX_BYTES 16u
 #define JOURNAL_MAJOR 1u
-#define JOURNAL_MINOR 0u
+#define JOURNAL_MINOR 1u /* 1: words behind a gap's numbers */
 
 #define JOURNAL_HEAD_BYTES 48u
 #define JOURNAL_MAGIC 0x4b4a5052u /* "RPJK" */
@@ -47,8 +47,10 @@ enum journal_type {
 /* Rows of one block at the most: 30 B each stay far below the longest payload. */
 #define JOURNAL_ROWS_MAX (1u << 18)
 
-/* GAP: i64 first step, i64 last step, u64 rows, u32 calls, i32 errno. */
+/* GAP: i64 first step, i64 last step, u64 rows (0: not known), u32 calls, i32 errno (0: none), then
+ * why, in at most JOURNAL_GAP_WORDS bytes of text to the payload's end. */
 #define JOURNAL_GAP_BYTES 32u
+#define JOURNAL_GAP_WORDS 159u
 
 /* A column: u8 name, u8 encoding, u8 width, u8 0, u32 bytes, then the data. */
 #define JOURNAL_COLUMN_BYTES 8u

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #define ATTEMPTS 100u
-#define REPLACE_HEAD 64u /* bytes that tell a file of ours */
+#define REPLACE_HEAD 4096u /* bytes that tell a file of ours */
 
 /* A new file in the folder. Its name is ours and short, since `path` may be as long as names can
  * be. */
@@ -179,20 +179,20 @@ int file_create(const char *path, struct slice text, struct error *e)
 	return write_file(path, text, true, e);
 }
 
-int replace_allowed(const char *path, struct slice own, struct error *e)
+int replace_allowed(const char *path, bool (*is_own)(struct slice head), struct error *e)
 {
 	char head[REPLACE_HEAD];
 	struct stat st;
-	size_t wanted = own.n < sizeof head ? own.n : sizeof head;
+	ssize_t n;
 	int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 
 	/* What cannot be replaced at all is told where that is tried. */
 	if (fd < 0)
 		return errno == EACCES ? fail_os(e, errno, "what is there cannot be looked at")
 				       : RP_OK;
-	bool ours =
-		fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size == 0 ||
-		(pread(fd, head, wanted, 0) == (ssize_t)wanted && memcmp(head, own.p, wanted) == 0);
+	bool ours = fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size == 0 ||
+		    ((n = pread(fd, head, sizeof head, 0)) > 0 &&
+			    is_own((struct slice){head, (size_t)n}));
 	close(fd);
 	return ours ? RP_OK
 		    : fail(e, RP_E_ARGUMENT, ERROR_NO_OFFSET,

@@ -43,10 +43,10 @@ int file_replace(const char *path, struct slice text, struct error *e);
 int file_create(const char *path, struct slice text, struct error *e);
 
 /*
- * Whether a file that begins with `own` may take the place of what is at `path`: nothing, an empty
- * file, or one that begins so too. Else RP_E_ARGUMENT: a checkpoint's file that was named by
- * mistake would be lost.
+ * Whether a file may take the place of what is at `path`: nothing, an empty file, or one whose
+ * first bytes say that it is of the same kind. Else RP_E_ARGUMENT: a file of a checkpoint, or a
+ * log, that was named by mistake would be lost.
  */
-int replace_allowed(const char *path, struct slice own, struct error *e);
+int replace_allowed(const char *path, bool (*is_own)(struct slice head), struct error *e);
 
 #endif

@@ -8,6 +8,7 @@
 #include "api/run_paths.h"
 #include "base/replace.h"
 #include "cli/answer.h"
+#include "curve/own.h"
 
 #define DAY_SECONDS 86400
 
@@ -186,8 +187,7 @@ int cmd_gate(const struct options *o)
 	if (o->print_path && o->json)
 		return answer_usage(o, "--print-path and --format json contradict each other");
 	/* Before hours of reading. */
-	if (o->report &&
-		replace_allowed(o->report, SLICE("{\n  \"schema\": \"reprise/1\""), &e) < 0)
+	if (o->report && replace_allowed(o->report, own_report, &e) < 0)
 		return answer_unwritten(o, o->report, &e);
 	if (policy_load(&p, name, (int64_t)time(NULL) / DAY_SECONDS, &e) < 0) {
 		fail_wrap(&e, "%s", name);

@@ -2,6 +2,7 @@
 /* Sample logs: one command with actions of its own. */
 #include <string.h>
 
+#include "base/place.h"
 #include "base/text.h"
 #include "cli/answer.h"
 
@@ -70,8 +71,23 @@ static int make_export(
 	return logs_export(r, x->paths, x->n, &x->log, x->form, write, out, e);
 }
 
+/* A log among those that it was made of would be read with them the next time, and each sample seen
+ * twice. */
+static bool spares_folders(const struct options *o, const char *const *paths, size_t n)
+{
+	for (size_t i = 0; o->output && i < n; i++)
+		if (place_within(o->output, paths[i]))
+			return false;
+	return true;
+}
+
+static const char beside_itself[] =
+	"--output lies in a folder that is read: the next reading would find each sample twice";
+
 static int run_export(const struct options *o, const char *const *paths, size_t n)
 {
+	if (!spares_folders(o, paths, n))
+		return answer_usage(o, beside_itself);
 	bool csv = o->form ? strcmp(o->form, "csv") == 0
 			   : o->output && slice_ends(slice_of(o->output), SLICE(".csv"));
 	struct export x = {paths, n, log_options_of(o), csv ? LOG_CSV : LOG_JSONL};
@@ -87,6 +103,8 @@ static int run_import(const struct options *o, const char *const *paths, size_t 
 
 	if (!o->output)
 		return answer_usage(o, "ledger import and seal want -o FILE, the file to write");
+	if (!spares_folders(o, paths, n))
+		return answer_usage(o, beside_itself);
 	report_init(&r, o->command->name);
 	if (logs_import(&r, paths, n, &log, o->output, &e) == RP_OK)
 		return answer_report(o, &r);

@@ -2,6 +2,11 @@
 #include "base/replace.h"
 #include "cli/answer.h"
 
+static bool is_snapshot(struct slice head)
+{
+	return slice_starts(head, SLICE("reprise snapshot\n"));
+}
+
 int cmd_snapshot(const struct options *o)
 {
 	struct report r;
@@ -10,7 +15,7 @@ int cmd_snapshot(const struct options *o)
 
 	if (!o->output)
 		return answer_usage(o, "snapshot wants -o FILE, the file to write");
-	if (replace_allowed(o->output, SLICE("reprise snapshot\n"), &e) < 0)
+	if (replace_allowed(o->output, is_snapshot, &e) < 0)
 		return answer_unwritten(o, o->output, &e);
 	report_init(&r, o->command->name);
 	if (snapshot_path(&r, o->operands[0], o->output, &o->verify, &unwritten, &e) == RP_OK)

@@ -7,7 +7,9 @@
 #include <unistd.h>
 
 #include "api/curves.h"
+#include "base/replace.h"
 #include "cli/answer.h"
+#include "curve/own.h"
 
 #define PLOT_WIDTH_MAX 100u
 
@@ -42,8 +44,7 @@ static struct curves_options curves_options_of(const struct options *o, struct s
 		.plot = !o->json && !o->quiet && !(o->plot && strcmp(o->plot, "none") == 0),
 		.ascii = wants_ascii(o),
 		.width = (width < PLOT_WIDTH_MAX ? width : PLOT_WIDTH_MAX) - 4,
-		.dead = o->dead,
-		.output = o->output};
+		.dead = o->dead};
 }
 
 /* What an error is about; of several logs it names the one itself. */
@@ -75,6 +76,8 @@ int cmd_stitch(const struct options *o)
 
 	if (o->csv && o->json)
 		return answer_usage(o, "--csv and --format json contradict each other");
+	if (o->output && replace_allowed(o->output, own_table, &e) < 0)
+		return answer_unwritten(o, o->output, &e);
 	if (o->csv || o->output)
 		return answer_text(o, only_operand(o), "reprise stitch -v", make_table,
 			&(struct table){o, &c});

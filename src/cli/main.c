@@ -11,7 +11,7 @@
  *   size, cursor, source          arithmetic on sizes, bytes in hand, bytes in a file
  *   error                         "we could not look"
  *   lines, scan                   lines of a file; parts of a JSON line
- *   ini, replace, deadline        a strict INI reader; writing a whole file or none; when to stop
+ *   ini, replace, place, deadline a strict INI reader; writing a whole file or none; what lies where; when to stop
  *   packed                        files that hold a text in another form
  *   sha256, identity, journal     digests of bytes and of samples; the layout of the recorder's files
  *   version                       versions of Python packages in their order
@@ -99,7 +99,8 @@
  *             policy, policies.def: what a gate asks for; verdict: one word, its evidence, an exit status
  * report/     answers: report (the data), render_text, render_json, render_gate, page, json_writer, explain,
  *             plot (a curve as characters), write_log (a ledger as text)
- * api/        the commands as functions that fill a report: verify, compare, show, init, runs (audit);
+ * api/        the commands as functions that fill a report: verify, compare, show, init, runs (audit:
+ *             runs_tables, runs_checkpoints, runs_curve; rehearsal);
  *             run_paths (which paths are one run), compare_runs, curves (stitch: curves_tables, curves_rows,
  *             curves_confirm), logs (ledger), subject, choose,
  *             contender, conclude, overview, run (the run file), history, take_snapshot
@@ -111,7 +112,7 @@
  *   cmd_*                         one command each
  *
  * Two programs beside it: h5/ is the helper that alone sees HDF5 (h5_main, h5_driver, h5_columns, h5_sandbox);
- * recorder/ is the library that trainers load (recorder, block, json_text, launch).
+ * recorder/ is the library that trainers load (recorder, opening, launch, segment, step_block, block, json_text).
  */
 /* clang-format on */
 #define _GNU_SOURCE

@@ -238,39 +238,81 @@ static size_t launch_end(const struct console *c, size_t i)
 	return i;
 }
 
-/*
- * Fill in the steps of the rows of a launch. False where they are not known, or where the bars do
- * not go with the epochs: then they are bars of something else, or the two streams were not joined
- * in the order in which they were written.
- */
-static bool fill_steps(struct console_epoch_row *rows, size_t n)
+/* Steps as they grow with the epochs of a launch. */
+struct epoch_line {
+	double steps;  /* of an epoch */
+	double offset; /* the step at epoch 0: other than 0 where a resume set the epoch back */
+};
+
+/* The line through 0 and the last row whose step is known. */
+static struct epoch_line line_from_zero(const struct console_epoch_row *rows, size_t n)
 {
-	double steps = NAN;
+	struct epoch_line line = {NAN, 0};
 
 	for (size_t i = 0; i < n; i++)
 		if (!isnan(rows[i].step) && rows[i].epoch > 0)
-			steps = rows[i].step / rows[i].epoch;
+			line.steps = rows[i].step / rows[i].epoch;
+	return line;
+}
+
+/* The line through the first and the last row whose steps are known, and another between them: two
+ * would lie on some line anyway. */
+static struct epoch_line line_of_ends(const struct console_epoch_row *rows, size_t n)
+{
+	const struct console_epoch_row *a = NULL, *b = NULL;
+	size_t known = 0;
+
 	for (size_t i = 0; i < n; i++) {
-		double step = rows[i].epoch * steps, doubt = rows[i].resolution * steps;
-		if (!(steps > 0) || (isnan(rows[i].step) && doubt > 0.9))
-			return false;
 		if (isnan(rows[i].step))
-			rows[i].step = round(step);
-		else if (fabs(rows[i].step - step) > 0.5 + doubt)
-			return false;
-		if (i > 0 && rows[i].epoch > rows[i - 1].epoch && rows[i].step <= rows[i - 1].step)
-			return false;
+			continue;
+		a = a ? a : &rows[i];
+		b = &rows[i];
+		known++;
 	}
+	if (known < 3)
+		return (struct epoch_line){NAN, 0};
+	double steps = (b->step - a->step) / (b->epoch - a->epoch);
+	return (struct epoch_line){steps, a->step - steps * a->epoch};
+}
+
+/* Fill in the steps of the rows of a launch by a line; false where it is not known, or where the
+ * known ones do not lie on it. */
+static bool fill_steps(struct console_epoch_row *rows, size_t n, struct epoch_line line)
+{
+	double before = -INFINITY;
+
+	if (!(line.steps > 0) || !isfinite(line.steps))
+		return false;
+	for (size_t i = 0; i < n; i++) {
+		double at = line.offset + rows[i].epoch * line.steps;
+		double doubt = rows[i].resolution * line.steps;
+		double step = isnan(rows[i].step) ? round(at) : rows[i].step;
+		if (isnan(rows[i].step) ? doubt > 0.9 : fabs(step - at) > 0.5 + doubt)
+			return false;
+		if (i > 0 && rows[i].epoch > rows[i - 1].epoch && step <= before)
+			return false;
+		before = step;
+	}
+	for (size_t i = 0; i < n; i++)
+		if (isnan(rows[i].step))
+			rows[i].step = round(line.offset + rows[i].epoch * line.steps);
 	return true;
 }
 
+/*
+ * Not where the bars do not go with the epochs: then they are bars of something else, or the two
+ * streams were not joined in the order in which they were written.
+ */
 void console_put_at_steps(struct console *c)
 {
 	struct curve_log *l = c->r->log;
 
 	for (size_t i = 0, end; i < c->epoch_rows.count; i = end) {
 		end = launch_end(c, i);
-		if (!fill_steps(&c->epoch_rows.items[i], end - i))
+		struct console_epoch_row *rows = &c->epoch_rows.items[i];
+		size_t n = end - i;
+		if (!fill_steps(rows, n, line_from_zero(rows, n)) &&
+			!fill_steps(rows, n, line_of_ends(rows, n)))
 			return;
 	}
 	for (size_t i = 0; i < c->epoch_rows.count; i++) {

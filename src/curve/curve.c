@@ -236,7 +236,7 @@ static int take_left(struct opening *o, const struct curve_found *f, struct erro
 	if (!slot)
 		return no_memory(e);
 	*slot = (struct curve_left){arena_strdup(&o->log->arena, slice_of(f->path)),
-		arena_strdup(&o->log->arena, slice_of(f->what))};
+		arena_strdup(&o->log->arena, slice_of(f->what)), f->unread};
 	return slot->path && slot->why ? RP_OK : no_memory(e);
 }
 
@@ -253,28 +253,35 @@ static int take_found(struct opening *o, const struct curve_found *f, struct err
 	return RP_OK;
 }
 
+static int add_left(struct opening *o, const struct curve_operand *p, bool unread, const char *why,
+	struct error *e)
+{
+	struct curve_left *slot = array_push(&o->log->left, o->options->limits->files);
+
+	if (!slot)
+		return no_memory(e);
+	*slot = (struct curve_left){arena_strdup(&o->log->arena, slice_of(p->path)), why, unread};
+	return slot->path && slot->why ? RP_OK : no_memory(e);
+}
+
 /* What of a folder is on no list. */
 static int take_rest(struct opening *o, const struct curve_operand *p, size_t told, struct error *e)
 {
-	const struct curve_rest {
-		size_t n;
-		const char *why;
-	} rest[] = {
-		{p->folder && p->left > told ? p->left - told : 0, "more files in it are left out"},
-		{p->folders_unread,
-			"of the folders in it could not be read, or lie too deep (limit dir-depth)"}};
+	struct arena *arena = &o->log->arena;
+	size_t more = p->folder && p->left > told ? p->left - told : 0, folders = p->folders_unread;
 
-	for (size_t i = 0; i < sizeof rest / sizeof *rest; i++) {
-		if (rest[i].n == 0)
-			continue;
-		struct curve_left *slot = array_push(&o->log->left, o->options->limits->files);
-		if (!slot)
-			return no_memory(e);
-		*slot = (struct curve_left){arena_strdup(&o->log->arena, slice_of(p->path)),
-			arena_printf(&o->log->arena, "%zu %s", rest[i].n, rest[i].why)};
-		if (!slot->path || !slot->why)
-			return no_memory(e);
-	}
+	if (more > 0 &&
+		add_left(o, p, false,
+			arena_printf(arena, "%zu more file%s in it", more, more == 1 ? "" : "s"),
+			e) < 0)
+		return e->status;
+	if (folders > 0 &&
+		add_left(o, p, true,
+			arena_printf(arena,
+				"%zu folder%s in it may not be read, or %s too deep (limit dir-depth)",
+				folders, folders == 1 ? "" : "s", folders == 1 ? "lies" : "lie"),
+			e) < 0)
+		return e->status;
 	return RP_OK;
 }
 

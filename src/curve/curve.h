@@ -120,6 +120,7 @@ struct curve_loss {
 struct curve_left {
 	const char *path; /* a file, or the folder */
 	const char *why;  /* one clause */
+	bool unread;      /* for want of being able to, not on purpose */
 };
 
 struct curve_log {

@@ -169,7 +169,7 @@ static int leave_unknown(struct finding_files *w, struct curve_found *f, size_t 
 	const char *packed = packed_as((struct slice){w->head, n});
 	char why[100];
 
-	f->packed = packed != NULL;
+	f->unread = f->packed = packed != NULL;
 	if (packed) {
 		snprintf(why, sizeof why, "is %s; a log is read as plain text in UTF-8", packed);
 		return leave(w, f, why, e);
@@ -286,6 +286,7 @@ refused:
 	/* What vanished meanwhile is not there. */
 	if (!f->named && (why.os_error == ENOENT || !is_called_log(slice_of(f->path))))
 		return RP_OK;
+	f->unread = true;
 	return leave(w, f, why.text, e);
 }
 

@@ -24,6 +24,7 @@ struct curve_found {
 	uint8_t kind;     /* enum curve_found_kind */
 	bool named;       /* by the user, not found in a folder */
 	bool doubtful;    /* named, and no line in it says that it is a log: reading it tells */
+	bool unread;      /* left out since it may not be read, or is packed */
 	bool packed;      /* left out since it is compressed, or coded in another way */
 	const char *what; /* the format; of what is left out: why, one clause */
 	/* For curve_read(). */

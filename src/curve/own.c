@@ -32,8 +32,8 @@ static bool is_quantity(struct slice cell)
 	return curve_role_named((struct slice){name, cell.n}) != CURVE_OTHER;
 }
 
-/* Whether the header is that of a table of the stitched curve: see api/curves_rows.c. */
-static bool is_table(struct slice line)
+/* Whether the header is that of a table: see api/curves_rows.c. */
+static bool is_header(struct slice line)
 {
 	static const char *const axes[] = {"step", "sample", "token", "epoch", "call"};
 	struct slice cell = take_cell(&line);
@@ -57,13 +57,23 @@ static bool is_table(struct slice line)
 	return false;
 }
 
-const char *own_output(struct slice head)
+bool own_report(struct slice head)
+{
+	return slice_starts(head, SLICE("{\n  \"schema\": \"reprise/1\""));
+}
+
+bool own_table(struct slice head)
 {
 	const char *end = head.n ? memchr(head.p, '\n', head.n) : NULL;
 
-	if (slice_starts(head, SLICE(OWN_REPORT)))
+	return end && is_header((struct slice){head.p, (size_t)(end - head.p)});
+}
+
+const char *own_output(struct slice head)
+{
+	if (own_report(head))
 		return "is a report of this tool";
-	if (end && is_table((struct slice){head.p, (size_t)(end - head.p)}))
+	if (own_table(head))
 		return "looks like a table that `reprise stitch` wrote; name it to have it read as "
 		       "a log";
 	return NULL;

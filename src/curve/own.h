@@ -5,8 +5,9 @@
 
 #include "base/slice.h"
 
-/* What every report in JSON begins with. */
-#define OWN_REPORT "{\n  \"schema\": \"reprise/1\""
+/* Whether a file that begins so is a report in JSON; a table of a stitched curve. */
+bool own_report(struct slice head);
+bool own_table(struct slice head);
 
 /* Why a file in a folder that begins so is left out, one clause; or NULL. */
 const char *own_output(struct slice head);

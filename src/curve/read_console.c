@@ -15,7 +15,7 @@
 #include "base/text.h"
 #include "curve/console_parts.h"
 
-#define PIECE ((size_t)1 << 20)         /* bytes of a line from which on it is read in pieces */
+#define PIECE ((size_t)1 << 20)     /* bytes of a line from which on it is read in pieces */
 #define PLAIN_MAX ((size_t)1 << 16) /* bytes of a line with escape sequences that are looked at */
 #define BELOW_LINES 4096u           /* lines after which one waits no longer */
 
@@ -483,8 +483,7 @@ static int search(const struct source *source, uint64_t most, int enough, uint64
 		lines_init(&lines, &part, PIECE);
 		lines.piece = PLAIN_MAX;
 		while (best < enough && (state = lines_next(&lines, &ignored)) < LINE_NONE) {
-			int answer =
-				state == LINE_TOO_LONG ? 0 : judge_line(x, lines.text, plain);
+			int answer = state == LINE_TOO_LONG ? 0 : judge_line(x, lines.text, plain);
 			best = answer > best ? answer : best;
 			*used = lines.offset + lines.text.n;
 		}

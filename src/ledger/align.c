@@ -18,6 +18,7 @@
 
 /* Answer keys ---------------------------------------------------------------------------------- */
 
+/* The steps of an attempt from `first` on, up to the first hole in the log. */
 static struct answer_key key_of(
 	const struct ledger *l, enum key_origin origin, uint32_t attempt, uint32_t first)
 {
@@ -29,9 +30,10 @@ static struct answer_key key_of(
 	k = (struct answer_key){.origin = (uint8_t)origin,
 		.attempt = attempt,
 		.first = first,
-		.steps = a->first + a->steps - first,
+		.steps = steps_unbroken(&l->steps.items[first], a->first + a->steps - first),
 		.row = l->steps.items[first].row};
-	k.rows = a->row + a->rows - k.row;
+	const struct ledger_step *last = &l->steps.items[first + k.steps - 1];
+	k.rows = last->row + last->n - k.row;
 	return k;
 }
 
@@ -140,6 +142,11 @@ struct key_match align_match(const struct ledger_step *own, uint32_t steps,
 
 	for (uint32_t i = 0; i < m.steps; i++) {
 		const struct ledger_step *s = &own[i], *d = &key[i];
+		/* One of the two has a hole here: what comes next are not the same steps. */
+		if (s->step - own->step != d->step - key->step) {
+			m.steps = i;
+			break;
+		}
 		/* A step that was cut short, on either side, is no difference; and where the log
 		 * has none of the key's samples, it says nothing of what they were. */
 		if ((s->n < d->n && i + 1 == steps) || (d->n < s->n && i + 1 == key_steps)) {
@@ -152,7 +159,8 @@ struct key_match align_match(const struct ledger_step *own, uint32_t steps,
 		}
 		if (s->n != d->n && m.same == i && s->n > 0 && d->n > 0) {
 			struct key_match by = {0};
-			match_by_samples(own, steps, key, key_steps, &by);
+			match_by_samples(own, steps_unbroken(own, steps), key,
+				steps_unbroken(key, key_steps), &by);
 			/* What was equal step by step stays so. */
 			by.equal = m.equal;
 			return by;
@@ -802,6 +810,7 @@ static void find_seams(struct alignments *a)
 		m->behind = m->at - epoch->at;
 		uint64_t end = epoch->at + epoch->rows;
 		m->inside = end - m->at < m->rows ? end - m->at : m->rows;
+		m->torn = g->attempts.items[p->attempt].gap > 0;
 		/* More repeats than fill a step are a replay that reaches the epoch's end. */
 		m->padded = epoch->tail_across > 0 && epoch->tail_across <= t->padding &&
 					    epoch->tail > m->at

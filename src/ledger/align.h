@@ -64,6 +64,7 @@ struct seam {
 	bool opens;        /* that epoch begins at the seam */
 	uint64_t behind;   /* samples that this epoch had consumed at the seam */
 	uint64_t inside;   /* samples of the part in that epoch */
+	bool torn;         /* steps right before or behind it are not in the log */
 
 	uint64_t padded; /* from here on, counted from the seam, repeats fill the epoch's last step
 			  */

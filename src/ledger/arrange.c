@@ -418,8 +418,10 @@ static void sum_attempts(struct ledger *l)
 			a->first = (uint32_t)i;
 			a->row = s->row;
 			a->first_step = s->step;
-		} else if (a->stride == 0 || s->step - s[-1].step < a->stride)
+			a->stride = 1;
+		} else if (a->steps == 1 || s->step - s[-1].step < a->stride) {
 			a->stride = s->step - s[-1].step;
+		}
 		a->steps++;
 		a->rows += s->n;
 		a->last_step = s->step;

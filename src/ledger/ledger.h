@@ -373,6 +373,9 @@ int ledger_finish(struct ledger *l, struct error *e);
 void ledger_lost(
 	struct ledger *l, const char *file, uint64_t line, uint64_t offset, const char *what);
 
+/* Whether something of a file was lost, by its name as losses have it. */
+bool ledger_lost_of(const struct ledger *l, const char *file);
+
 /* Note what is odd, though nothing was left out. */
 void ledger_note(struct ledger *l, const char *file, uint64_t line, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));

@@ -283,7 +283,7 @@ static void find_gap(struct lineage *g, uint32_t i)
 	const struct ledger *l = g->ledger;
 	const struct ledger_attempt *a = &l->attempts.items[i];
 	struct lineage_attempt *n = &g->attempts.items[i];
-	int64_t last = 0, stride = a->stride > 0 ? a->stride : 1;
+	int64_t last = 0, stride = a->steps > 0 ? a->stride : 1;
 	/* A declared skip may have moved the counter. */
 	int64_t end = a->steps > 0 && a->intent.skips == 0 ? a->first_step - 1 : n->from_step;
 
@@ -291,10 +291,11 @@ static void find_gap(struct lineage *g, uint32_t i)
 		return;
 	if (n->parent != LEDGER_NONE) {
 		const struct ledger_attempt *p = &l->attempts.items[n->parent];
-		last = last_of(p, g->attempts.items[n->parent].from_step);
+		uint32_t behind = ledger_step_after(l, p, n->from_step);
+		last = behind > p->first ? l->steps.items[behind - 1].step
+					 : g->attempts.items[n->parent].from_step;
 		if (last == LEDGER_NO_STEP)
 			return;
-		last = last < n->from_step ? last : n->from_step;
 		stride = p->stride > stride ? p->stride : stride;
 	}
 	if ((end - last) / stride <= 0)
@@ -622,6 +623,31 @@ struct sample_source lineage_line(const struct lineage *g)
 struct sample_source lineage_dead(const struct lineage *g)
 {
 	return (struct sample_source){.rows = g->dead_rows, .read = read_dead, .of = g};
+}
+
+/* Holes ---------------------------------------------------------------------------------------- */
+
+#define DISTANCE_STEPS 64u /* that tell the distance */
+#define BROKEN_STEPS                                                                               \
+	(1u << 16) /* holes are looked for among so many: what lies behind is not compared */
+
+int64_t steps_distance(const struct ledger_step *s, uint32_t n)
+{
+	int64_t least = INT64_MAX;
+
+	for (uint32_t i = 1; i < n && i < DISTANCE_STEPS; i++)
+		least = s[i].step - s[i - 1].step < least ? s[i].step - s[i - 1].step : least;
+	return least;
+}
+
+uint32_t steps_unbroken(const struct ledger_step *s, uint32_t n)
+{
+	int64_t distance = steps_distance(s, n);
+
+	for (uint32_t i = 1; i < n && i < BROKEN_STEPS; i++)
+		if (s[i].step - s[i - 1].step > distance)
+			return i;
+	return n;
 }
 
 uint64_t lineage_consumed(const struct lineage *g, int64_t step, bool *reached)

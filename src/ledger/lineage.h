@@ -98,6 +98,16 @@ struct sample_source lineage_dead(const struct lineage *g);
 /* Index of the part that holds sample `at` of the line. */
 size_t lineage_part_at(const struct lineage *g, uint64_t at);
 
+/*
+ * How far a step is from the next, as the log counts them: some hold every tenth only. Taken from
+ * the first of `n` steps; INT64_MAX where there are not two. Steps that lie further apart have
+ * others between them that the log does not hold.
+ */
+int64_t steps_distance(const struct ledger_step *steps, uint32_t n);
+
+/* Of `n` steps, how many of the first ones follow one another without a hole. */
+uint32_t steps_unbroken(const struct ledger_step *steps, uint32_t n);
+
 /* Samples of the line before the first step after `step`, and whether the line reached it. */
 uint64_t lineage_consumed(const struct lineage *g, int64_t step, bool *reached);
 

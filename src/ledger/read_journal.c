@@ -734,13 +734,36 @@ static void take_gap(struct ledger *l, struct journal *j, const struct head *h, 
 	unsigned long long rows = cursor_le64(&in);
 	unsigned calls = cursor_le32(&in);
 	int error = (int)cursor_le32(&in);
-	char what[200], words[80];
+	char what[400], samples[40] = "", words[80] = "";
 	if (!cursor_ok(&in))
 		return;
+	size_t n = h->payload - JOURNAL_GAP_BYTES;
+	n = n < JOURNAL_GAP_WORDS ? n : JOURNAL_GAP_WORDS;
+	const char *why = (const char *)cursor_take(&in, n);
+	if (rows)
+		snprintf(samples, sizeof samples, " (%llu samples)", rows);
+	const char *system = error ? strerror_r(error, words, sizeof words) : "";
 	snprintf(what, sizeof what,
-		"the recorder could not write %u call%s of steps %lld to %lld (%llu samples): %s",
-		calls, calls == 1 ? "" : "s", first, last, rows,
-		strerror_r(error, words, sizeof words));
+		"the recorder could not write %u call%s of steps %lld to %lld%s: %s%s%.*s", calls,
+		calls == 1 ? "" : "s", first, last, samples, system, error && n ? ": " : "", (int)n,
+		why ? why : "");
+	ledger_lost(l, j->name, 0, j->offset, what);
+}
+
+/* How the process ended, and what only the recorder can know: that a forked one called it too. */
+static void take_close(struct ledger *l, struct journal *j, struct val o)
+{
+	struct ledger_attempt *a = &l->attempts.items[j->attempt];
+	int64_t forked = member_whole(o, "forked_calls", 0);
+	char what[160];
+
+	a->end = member_kept(l, o, "end");
+	a->end_step = j->step;
+	if (forked == 0)
+		return;
+	snprintf(what, sizeof what,
+		"%lld call%s came from forked processes, which the recorder cannot write for",
+		(long long)forked, forked == 1 ? "" : "s");
 	ledger_lost(l, j->name, 0, j->offset, what);
 }
 
@@ -758,10 +781,8 @@ static int take_block(struct ledger *l, struct journal *j, const struct head *h,
 		return object_of(l, j, p, h->payload, &o) ? take_checkpoint(l, j, o, e) : RP_OK;
 	case JOURNAL_CLOSE:
 		j->closed = true;
-		if (object_of(l, j, p, h->payload, &o)) {
-			l->attempts.items[j->attempt].end = member_kept(l, o, "end");
-			l->attempts.items[j->attempt].end_step = j->step;
-		}
+		if (object_of(l, j, p, h->payload, &o))
+			take_close(l, j, o);
 		return RP_OK;
 	default:
 		if (!(h->flags & JOURNAL_SKIP_IF_UNKNOWN))

@@ -61,23 +61,23 @@ static int64_t progress_count(struct val progress, const char *when, const char 
 	return val_to_i64(val_dig(progress, when, what, NULL), &n) && n >= 0 ? n : -1;
 }
 
-/* The progress of the optimizer's steps, as the releases spell it. */
+/*
+ * The progress of the optimizer's steps, as the releases spell it. That of manual optimization is
+ * left out: its count of the running epoch is never set back, and its updates may come in any
+ * number a batch, from several optimizers.
+ */
 static struct val step_progress(struct val fit)
 {
 	static const char *const automatic[] = {"epoch_loop.automatic_optimization.optim_progress",
 		"epoch_loop.batch_loop.optimizer_loop.optim_progress"};
-	static const char *const manual[] = {"epoch_loop.manual_optimization.optim_step_progress",
-		"epoch_loop.batch_loop.manual_loop.optim_step_progress"};
 
 	for (size_t i = 0; i < 2; i++) {
-		struct val v = val_dig(fit, automatic[i], "optimizer", "step", NULL);
-		if (progress_count(v, "total", "completed") > 0)
-			return v;
-	}
-	for (size_t i = 0; i < 2; i++) {
-		struct val v = val_get(fit, manual[i]);
-		if (progress_count(v, "total", "completed") > 0)
-			return v;
+		struct val v = val_get(val_get(fit, automatic[i]), "optimizer");
+		/* An epoch that steps and sets no gradient to zero trains nothing: the averaging of
+		 * weights (StochasticWeightAveraging) passes over the data for statistics. */
+		if (progress_count(val_get(v, "step"), "total", "completed") > 0 &&
+			progress_count(val_get(v, "zero_grad"), "current", "completed") != 0)
+			return val_get(v, "step");
 	}
 	return (struct val){0};
 }
@@ -112,28 +112,36 @@ static void derive_lengths(struct collector *c, struct val fit, struct val batch
 		derive(c, FACT_STEPS_PER_EPOCH, step);
 	else if (epoch > 0 && whole > 0 && whole % epoch == 0)
 		derive(c, FACT_STEPS_PER_EPOCH, whole / epoch);
-	if (last && epoch > 0 && batch > 0 && batch <= INT32_MAX && epoch <= INT32_MAX &&
-		batch_all - batch != epoch * batch) {
-		struct finding *f = finding_add(c->sink, FINDING_P102,
-			"%lld batches in %lld earlier epoch%s, this one has %lld",
-			(long long)(batch_all - batch), (long long)epoch, epoch == 1 ? "" : "s",
-			(long long)batch);
-		f->severity = SEVERITY_WARNING;
-		f->place.file = findings_text(c->sink, "%s", state_whole_path(c->state, c->file));
-		f->place.path = findings_escaped(c->sink, strbuf_slice(&c->path));
-		f->observed = quantity_count(batch_all - batch);
-		f->expected = quantity_count(epoch * batch);
-		f->unit = "batches";
-		f->cause =
-			"a resume trained batches twice or passed over some, or the loader's length changed; without a "
-			"validation loop Lightning 2.6 trains one batch too many after a resume from an epoch's end";
-	}
 	bool just_stepped =
 		!val_to_i64(val_dig(fit, "epoch_loop.state_dict", "_batches_that_stepped", NULL),
 			&stepped) ||
 		stepped < step_all || last;
 	if (step > 0 && batch >= step && batch % step == 0 && just_stepped)
 		derive(c, FACT_ACCUMULATION, batch / step);
+}
+
+/* At its end the running epoch has as many batches as each one before it. */
+static void compare_epochs(struct collector *c, struct val fit, struct val batches)
+{
+	int64_t batch = progress_count(batches, "current", "processed"),
+		all = progress_count(batches, "total", "processed");
+	int64_t epoch = progress_count(val_get(fit, "epoch_progress"), "current", "completed");
+
+	if (batch <= 0 || all < batch || batch > INT32_MAX || epoch <= 0 || epoch > INT32_MAX ||
+		all - batch == epoch * batch)
+		return;
+	struct finding *f = finding_add(c->sink, FINDING_P102,
+		"%lld batches in %lld earlier epoch%s, this one has %lld", (long long)(all - batch),
+		(long long)epoch, epoch == 1 ? "" : "s", (long long)batch);
+	f->severity = SEVERITY_WARNING;
+	f->place.file = findings_text(c->sink, "%s", state_whole_path(c->state, c->file));
+	f->place.path = findings_escaped(c->sink, strbuf_slice(&c->path));
+	f->observed = quantity_count(all - batch);
+	f->expected = quantity_count(epoch * batch);
+	f->unit = "batches";
+	f->cause =
+		"a resume trained batches twice or passed over some, or the loader's length changed; without a "
+		"validation loop Lightning 2.6 trains one batch too many after a resume from an epoch's end";
 }
 
 static void read_fit_loop(struct collector *c, struct val fit)
@@ -147,6 +155,8 @@ static void read_fit_loop(struct collector *c, struct val fit)
 	if (last)
 		take(c, batches, "is_last_batch", FACT_EPOCH_END);
 	derive_lengths(c, fit, batches, last != 0);
+	if (last)
+		compare_epochs(c, fit, batches);
 	collect_enter_name(c, "current");
 	/* What the model was trained on; `completed` is one behind in a checkpoint saved while the
 	 * batch ends. */

@@ -9,6 +9,10 @@
 #include "profile/collect.h"
 
 #define LOG_MAX ((size_t)1 << 24)
+#define WHOLE_MOST 1e15      /* updates of an epoch that are still told apart */
+#define EPOCH_ROUNDING 0.011 /* older releases log the epoch with two decimals */
+#define LENGTH_ROOM 0.02     /* relative, for the same reason */
+#define BEHIND_SHARE 0.2     /* of the updates taken */
 
 static const struct {
 	const char *name;
@@ -91,11 +95,100 @@ static void take(struct collector *c, struct val v, const char *name, enum fact_
 	collect_leave(c, mark);
 }
 
+/* Entries of the log over which step and epoch grow together. */
+struct stretch {
+	int64_t first_step, last_step;
+	double first_epoch, last_epoch;
+};
+
+static bool is_whole(double x)
+{
+	return x < WHOLE_MOST && fabs(x - round(x)) < 1e-6 * fmax(1, x);
+}
+
+/* Updates of an epoch, by the ends of a stretch; NAN where it is one entry. */
+static double stretch_length(const struct stretch *t)
+{
+	return t->last_step > t->first_step && t->last_epoch > t->first_epoch
+		       ? ((double)t->last_step - (double)t->first_step) /
+				 (t->last_epoch - t->first_epoch)
+		       : NAN;
+}
+
+/* What the log says of the epoch, read entry by entry. */
+struct epoch_log {
+	bool begun;
+	struct stretch now, before; /* the running one, and the one that ended with a step back */
+	bool went_back;
+};
+
+/* By how many updates the epoch is behind what the stretch leads to; below 0: ahead. */
+static double updates_behind(const struct stretch *t, int64_t step, double epoch)
+{
+	return (double)step - (double)t->last_step - (epoch - t->last_epoch) * stretch_length(t);
+}
+
+/*
+ * Whether an entry does not go on from those before it. At each end of an epoch an accumulation
+ * group may be cut short, which shortens an update; the ends of the stretch have its length a
+ * little wrong then.
+ */
+static bool goes_back(const struct stretch *t, int64_t step, double epoch)
+{
+	double length = stretch_length(t), behind = updates_behind(t, step, epoch);
+	double ends = fmax(0, floor(epoch) - floor(t->last_epoch)) + 1;
+
+	if (isnan(length))
+		return epoch < t->last_epoch;
+	return behind > ends && behind > BEHIND_SHARE * ((double)step - (double)t->last_step) &&
+	       behind > EPOCH_ROUNDING * length;
+}
+
+static void follow_epoch(struct epoch_log *g, int64_t step, double epoch)
+{
+	if (g->begun && step <= g->now.last_step)
+		return;
+	if (g->begun && goes_back(&g->now, step, epoch)) {
+		g->before = g->now;
+		g->went_back = true;
+		g->begun = false;
+	}
+	if (!g->begun)
+		g->now = (struct stretch){.first_step = step, .first_epoch = epoch};
+	g->begun = true;
+	g->now.last_step = step;
+	g->now.last_epoch = epoch;
+}
+
+/*
+ * An epoch that goes back at a resume was read again from its start, if it is as long as before. (A
+ * stream without a length is one epoch of all steps that were planned: planning more shortens what
+ * is done of it.)
+ */
+static void tell_epoch(struct collector *c, const struct epoch_log *g)
+{
+	struct origin derived = {.file = NO_FILE, .rank = NO_RANK, .how = HOW_DERIVED, .path = ""};
+	double length = stretch_length(&g->now), was = stretch_length(&g->before);
+
+	/* The checkpoint's own epoch, which is not rounded, must fit too. */
+	if (is_whole(length) && is_whole(g->now.last_epoch * length))
+		state_add_int(
+			c->state, FACT_STEPS_PER_EPOCH, NO_GROUP, (int64_t)round(length), derived);
+	if (!g->went_back || !(fabs(length - was) <= LENGTH_ROOM * was))
+		return;
+	double updates = updates_behind(&g->before, g->now.first_step, g->now.first_epoch);
+	size_t mark = collect_enter_name(c, "log_history");
+	state_add_real(c->state, FACT_EPOCH_AGAIN, NO_GROUP, updates, collect_origin(c));
+	state_add_int(
+		c->state, FACT_EPOCH_AGAIN_STEP, NO_GROUP, g->before.last_step, collect_origin(c));
+	collect_leave(c, mark);
+}
+
 /* Entries with "loss" are training's; evaluation and the final summary have other keys. */
-static void read_log(struct collector *c, struct val log)
+static void read_log(struct collector *c, struct val log, struct epoch_log *epochs)
 {
 	int64_t last = -1, step;
-	double loss;
+	double loss, epoch;
 
 	for (uint64_t i = 0; i < val_count(log); i++) {
 		struct val entry = val_at(log, i);
@@ -103,6 +196,8 @@ static void read_log(struct collector *c, struct val log)
 			continue;
 		if (step > last)
 			last = step;
+		if (val_to_double(val_get(entry, "epoch"), &epoch))
+			follow_epoch(epochs, step, epoch);
 		if (!val_to_double(val_get(entry, "loss"), &loss))
 			continue;
 		struct log_point *p = array_push(&c->state->log, LOG_MAX);
@@ -127,10 +222,16 @@ static void read_trainer_state(struct collector *c, struct val v)
 	take(c, v, "num_train_epochs", FACT_NUM_EPOCHS);
 	take(c, v, "train_batch_size", FACT_MICRO_BATCH);
 	/* 0 unless include_num_input_tokens_seen is set: then it says nothing. */
-	double tokens;
+	double tokens, epoch;
+	struct epoch_log epochs = {0};
+	int64_t step;
 	if (val_to_double(val_get(v, "num_input_tokens_seen"), &tokens) && tokens > 0)
 		take(c, v, "num_input_tokens_seen", FACT_TOKENS);
-	read_log(c, val_get(v, "log_history"));
+	read_log(c, val_get(v, "log_history"), &epochs);
+	if (val_to_i64(val_get(v, "global_step"), &step) &&
+		val_to_double(val_get(v, "epoch"), &epoch))
+		follow_epoch(&epochs, step, epoch);
+	tell_epoch(c, &epochs);
 }
 
 static void read_config(struct collector *c, struct val v)
@@ -169,9 +270,22 @@ static void read_part(struct collector *c, enum file_role role)
 	}
 }
 
+/* The steps that the arguments plan, where they plan steps; 0 where they plan epochs. */
+static int64_t steps_asked(const struct state *s)
+{
+	for (size_t i = 0; i < s->facts.count; i++) {
+		const struct fact *f = &s->facts.items[i];
+		if (f->key == FACT_MAX_STEPS && f->file != NO_FILE && f->i > 0 &&
+			s->files.items[f->file].role == FILE_CONFIG)
+			return f->i;
+	}
+	return 0;
+}
+
 /*
- * The epoch is saved as whole epochs plus the fraction done, so that step / epoch is the length of
- * an epoch in updates. Source: trainer.py, state.epoch = epoch + (step + 1) / steps_in_epoch.
+ * The length of an epoch in updates, where the log does not tell it. The epoch is saved as whole
+ * epochs plus the fraction done, so that it is step / epoch. Source: trainer.py, state.epoch =
+ * epoch + (step + 1) / steps_in_epoch.
  */
 static void finish(struct collector *c)
 {
@@ -181,19 +295,19 @@ static void finish(struct collector *c)
 	int64_t step, max_steps, epochs;
 
 	collect_totals(c);
-	if (!state_int(s, FACT_STEP, &step) || !state_real(s, FACT_EPOCH, &epoch) || !(epoch > 0) ||
-		step <= 0)
+	if (state_fact(s, FACT_STEPS_PER_EPOCH) || !state_int(s, FACT_STEP, &step) ||
+		!state_real(s, FACT_EPOCH, &epoch) || !(epoch > 0) || step <= 0)
 		return;
 	double length = (double)step / epoch;
 	/*
 	 * An accumulation group that the epoch's end cuts short, or an epoch that an earlier resume
-	 * started again, makes the quotient no whole number: then the plan says it.
+	 * started again, makes the quotient no whole number: then the plan says it, unless that was
+	 * made in steps, of which the epochs are rounded up.
 	 */
-	if (fabs(length - round(length)) > 1e-6 * length &&
-		state_int(s, FACT_MAX_STEPS, &max_steps) &&
+	if (!is_whole(length) && steps_asked(s) == 0 && state_int(s, FACT_MAX_STEPS, &max_steps) &&
 		state_int(s, FACT_NUM_EPOCHS, &epochs) && epochs > 0 && max_steps % epochs == 0)
 		length = (double)(max_steps / epochs);
-	if (fabs(length - round(length)) < 1e-6 * length)
+	if (is_whole(length))
 		state_add_int(s, FACT_STEPS_PER_EPOCH, NO_GROUP, (int64_t)round(length), derived);
 	else
 		state_add_real(s, FACT_STEPS_PER_EPOCH, NO_GROUP, length, derived);

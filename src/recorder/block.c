@@ -34,7 +34,7 @@ static size_t width_of(uint64_t v)
 
 static uint64_t zigzag(uint64_t difference)
 {
-	return difference << 1 ^ (difference >> 63 ? UINT64_MAX : 0);
+	return difference << 1 ^ (0 - (difference >> 63));
 }
 
 static void put_many(uint8_t *at, const uint64_t *v, size_t n, size_t width)
@@ -67,15 +67,15 @@ static void put_deltas(uint8_t *at, const uint64_t *v, size_t n, size_t width)
 /* Append a column in the shortest of the encodings. */
 bool block_column(struct block *b, enum journal_column name, const uint64_t *v, size_t n)
 {
-	uint64_t all = 0, deltas = 0, step = n > 1 ? v[1] - v[0] : 0;
-	bool even = true;
+	uint64_t all = 0, deltas = 0, uneven = 0, step = n > 1 ? v[1] - v[0] : 0;
 	for (size_t i = 0; i < n; i++)
 		all |= v[i];
 	for (size_t i = 1; i < n; i++) {
 		uint64_t difference = v[i] - v[i - 1];
 		deltas |= zigzag(difference);
-		even &= difference == step;
+		uneven |= difference ^ step;
 	}
+	bool even = uneven == 0;
 	size_t raw = width_of(all), narrow = width_of(deltas);
 	enum journal_encoding encoding = JOURNAL_RAW;
 	size_t width = raw, bytes = raw * n;

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/journal.h"
 
@@ -102,6 +103,13 @@ void json_text_count(struct json_text *t, const char *name, uint64_t value)
 {
 	if (value)
 		json_text_int(t, name, value > INT64_MAX ? INT64_MAX : (int64_t)value);
+}
+
+void json_text_now(struct json_text *t)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_REALTIME, &now);
+	json_text_int(t, "time_ns", (int64_t)now.tv_sec * 1000000000 + now.tv_nsec);
 }
 
 /*

@@ -29,6 +29,9 @@ void json_text_count(struct json_text *t, const char *name, uint64_t value); /* 
 void json_text_real(
 	struct json_text *t, const char *name, double value); /* not 0, NAN or infinite */
 
+/* "time_ns": the time of day, in nanoseconds since 1970. */
+void json_text_now(struct json_text *t);
+
 /* 128 bits as 32 hexadecimal digits, the high half first. */
 void json_text_digest(struct json_text *t, const char *name, const uint64_t sum[2]);
 

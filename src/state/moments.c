@@ -119,10 +119,12 @@ static void compare_pair(struct moments_outcome *out, const struct state_tensor 
 	}
 }
 
-static bool group_beta(const struct state *s, enum fact_key key, int32_t group, double *beta)
+static bool group_beta(const struct state *s, const struct optimizer *o, enum fact_key key,
+	int32_t group, double *beta)
 {
-	return fact_to_double(state_group_fact(s, key, group == NO_GROUP ? 0 : group), beta) &&
-	       *beta > 0 && *beta < 1;
+	const struct fact *f = optimizer_group_fact(s, o, key, group == NO_GROUP ? 0 : group);
+
+	return fact_to_double(f, beta) && *beta > 0 && *beta < 1;
 }
 
 static struct side *new_sides(struct error *e)
@@ -185,8 +187,8 @@ int moments_continue(const struct state_place *earlier, const struct state_place
 			const struct state_storage *y = streamable(after, p->moment2);
 			double beta, old_beta;
 			if (!x || !y || x->length != y->length ||
-				!group_beta(after, FACT_BETA2, p->group, &beta) ||
-				!group_beta(before, FACT_BETA2, q->group, &old_beta) ||
+				!group_beta(after, o, FACT_BETA2, p->group, &beta) ||
+				!group_beta(before, was, FACT_BETA2, q->group, &old_beta) ||
 				beta != old_beta) {
 				out->skipped++;
 				continue;
@@ -223,8 +225,8 @@ int moments_belong(const struct state_place *place, struct moments_outcome *out,
 						   *y = streamable(s, p->moment2);
 			double beta1, beta2;
 			if (!x || !y || x->length != y->length ||
-				!group_beta(s, FACT_BETA1, p->group, &beta1) ||
-				!group_beta(s, FACT_BETA2, p->group, &beta2) ||
+				!group_beta(s, o, FACT_BETA1, p->group, &beta1) ||
+				!group_beta(s, o, FACT_BETA2, p->group, &beta2) ||
 				beta1 * beta1 >= beta2) {
 				out->skipped++;
 				continue;

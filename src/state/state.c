@@ -284,12 +284,43 @@ bool state_step_in_epoch(const struct fact *f)
 	return false;
 }
 
-const struct fact *state_same_fact(const struct state *s, const struct fact *of)
+static bool has_file(const struct state *s, const char *path)
 {
+	for (size_t i = 0; i < s->files.count; i++)
+		if (strcmp(s->files.items[i].path, path) == 0)
+			return true;
+	return false;
+}
+
+const struct fact *state_same_fact(
+	const struct state *s, const struct state *owner, const struct fact *of)
+{
+	const char *file = state_file_path(owner, of->file);
+	const struct fact *elsewhere = NULL;
+
 	for (size_t i = 0; i < s->facts.count; i++) {
 		const struct fact *f = &s->facts.items[i];
-		if (f->key == of->key && f->rank == of->rank && f->group == of->group &&
-			strcmp(f->path, of->path) == 0)
+		if (f->key != of->key || f->rank != of->rank || f->group != of->group ||
+			strcmp(f->path, of->path) != 0)
+			continue;
+		if (strcmp(state_file_path(s, f->file), file) == 0)
+			return f;
+		if (!elsewhere)
+			elsewhere = f;
+	}
+	return elsewhere && !has_file(s, file) ? elsewhere : NULL;
+}
+
+const struct fact *optimizer_group_fact(
+	const struct state *s, const struct optimizer *o, enum fact_key key, int32_t group)
+{
+	size_t n = strlen(o->path);
+
+	for (size_t i = 0; i < s->facts.count; i++) {
+		const struct fact *f = &s->facts.items[i];
+		if (f->key == key && f->group == group && f->file == o->file &&
+			f->rank == o->rank && strncmp(f->path, o->path, n) == 0 &&
+			(n == 0 || f->path[n] == '.'))
 			return f;
 	}
 	return NULL;

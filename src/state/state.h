@@ -314,8 +314,17 @@ bool state_step_in_epoch(const struct fact *f);
 /* The last name of a path inside a file: "step" of "trainer.step". */
 const char *path_last_name(const char *path);
 
-/* The fact of `s` under the same key, rank, group and path as one of another state, or NULL. */
-const struct fact *state_same_fact(const struct state *s, const struct fact *of);
+/*
+ * The fact of `s` that stands for `of`, a fact of `owner`, or NULL: under the same key, rank, group
+ * and path, in the file of the same name. Another file is taken only where `s` has none of that
+ * name, since names may tell the step: of two optimizers each has a file with the same paths.
+ */
+const struct fact *state_same_fact(
+	const struct state *s, const struct state *owner, const struct fact *of);
+
+/* A setting of one of an optimizer's parameter groups, or NULL. */
+const struct fact *optimizer_group_fact(const struct state *s, const struct optimizer *o,
+	enum fact_key key, int32_t group);
 
 bool fact_to_double(const struct fact *f, double *out);
 bool fact_equal(const struct fact *a, const struct fact *b);

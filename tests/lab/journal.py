@@ -62,6 +62,16 @@ def objects(path, kind):
     return [json.loads(p) for k, _, p in blocks(path) if k == kind]
 
 
+def gaps(path):
+    """[(first step, last step, rows, words)] of one file."""
+    out = []
+    for kind, _, p in blocks(path):
+        if kind == GAP:
+            first, last, rows, _, _ = struct.unpack_from("<qqQIi", p)
+            out.append((first, last, rows, p[32:].decode()))
+    return out
+
+
 def files(folder):
     """The journals below a folder, oldest first."""
     found = pathlib.Path(folder).rglob("*.rpj")

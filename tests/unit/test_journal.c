@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
+#include <pthread.h>
 #include <reprise_record.h>
 #include <signal.h>
 #include <stdio.h>
@@ -99,7 +100,7 @@ static void read_back(void)
 static struct rp_record_options options(void)
 {
 	struct rp_record_options o;
-	rp_record_options_init(&o);
+	rp_record_options_init(&o, sizeof o);
 	o.folder = folder;
 	o.from_step = 0;
 	return o;
@@ -108,7 +109,7 @@ static struct rp_record_options options(void)
 static int record(struct rp_recorder *r, int64_t step, const int64_t *ids, size_t n)
 {
 	struct rp_record_step s;
-	rp_record_step_init(&s);
+	rp_record_step_init(&s, sizeof s);
 	s.step = step;
 	s.ids = ids;
 	s.n = n;
@@ -153,7 +154,7 @@ START_TEST(steps_come_back)
 	const uint32_t tokens[] = {10, 20, 30, 40}, micro[] = {1, 3};
 	const float losses[] = {1, 2, 3, 4};
 	struct rp_record_step s;
-	rp_record_step_init(&s);
+	rp_record_step_init(&s, sizeof s);
 	s.step = 1;
 	s.n = 4;
 	s.ids = ids;
@@ -338,7 +339,7 @@ START_TEST(digests_are_those_of_the_text)
 		ids[i] = (int64_t)rp_record_hash(names[i], strlen(names[i]));
 	for (int64_t step = 1; step <= 2; step++) {
 		struct rp_record_step s;
-		rp_record_step_init(&s);
+		rp_record_step_init(&s, sizeof s);
 		s.step = step;
 		s.ids = ids + 3 * (step - 1);
 		s.sources = sources + 3 * (step - 1);
@@ -776,7 +777,7 @@ START_TEST(wrong_calls_are_counted_and_harmless)
 	struct rp_recorder *r = rp_recorder_open(&o);
 	const int64_t ids[] = {1, 2};
 	struct rp_record_step s;
-	rp_record_step_init(&s);
+	rp_record_step_init(&s, sizeof s);
 	s.n = 2;
 	ck_assert_int_eq(rp_record_step(r, &s), RP_RECORD_ARGUMENT); /* no ids */
 	s.ids = ids;
@@ -814,6 +815,9 @@ START_TEST(forked_children_write_nothing_and_are_counted)
 	ck_assert_uint_eq(summary.forked_calls, 1);
 	read_back();
 	ck_assert_uint_eq(ledger.rows, 2);
+	ck_assert_uint_eq(ledger.lines_lost, 1);
+	ck_assert_str_eq(ledger.losses.items[0].what,
+		"1 call came from forked processes, which the recorder cannot write for");
 	ledger_release(&ledger);
 }
 END_TEST
@@ -920,6 +924,212 @@ START_TEST(a_removed_journal_is_said_to_be_missing)
 }
 END_TEST
 
+/* There is room for a gap's block and none for a step's: the gap that stands grows. */
+START_TEST(a_disk_that_is_full_for_long_is_one_gap)
+{
+	enum { N = 100 };
+	int64_t ids[N];
+	for (int i = 0; i < N; i++)
+		ids[i] = (int64_t)rp_record_hash(&i, sizeof i);
+	struct rp_record_options o = options();
+	struct rp_recorder *r = rp_recorder_open(&o);
+	record_steps(r, 1, 3);
+	struct rp_record_summary summary = {.size = sizeof summary};
+	rp_recorder_summary(r, &summary);
+	signal(SIGXFSZ, SIG_IGN);
+	struct rlimit old, full;
+	getrlimit(RLIMIT_FSIZE, &old);
+	full = old;
+	full.rlim_cur = summary.bytes + 160;
+	ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &full), 0);
+	for (int64_t step = 4; step <= 9; step++)
+		ck_assert_int_eq(record(r, step, ids, N), RP_RECORD_LOST);
+	/* Were it killed now, the log would say it already; behind the gap lies a piece of a step. */
+	read_back();
+	ck_assert_uint_eq(ledger.steps.count, 3);
+	ck_assert_uint_eq(ledger.lines_lost, 2);
+	ck_assert_ptr_nonnull(strstr(ledger.losses.items[0].what,
+		"6 calls of steps 4 to 9 (600 samples): File too large"));
+	ledger_release(&ledger);
+	setrlimit(RLIMIT_FSIZE, &old);
+	ck_assert_int_eq(record(r, 10, ids, N), RP_RECORD_OK);
+	ck_assert_int_eq(rp_record_gap(r, 11, 11, 0, NULL), RP_RECORD_OK);
+	rp_recorder_close(r, NULL, NULL);
+	read_back();
+	ck_assert_uint_eq(ledger.steps.count, 4);
+	ck_assert_uint_eq(ledger.lines_lost, 2);
+	ck_assert_uint_eq(ledger.noted, 0);
+	ck_assert_str_eq(ledger.losses.items[1].what,
+		"the recorder could not write 1 call of steps 11 to 11: not recorded");
+	ledger_release(&ledger);
+}
+END_TEST
+
+/* What a caller could not record, and what it called wrongly. */
+START_TEST(gaps_are_said_by_callers)
+{
+	struct rp_record_options o = options();
+	struct rp_recorder *r = rp_recorder_open(&o);
+	const int64_t ids[] = {1, 2};
+	struct rp_record_step wrong;
+	ck_assert_int_eq(rp_record_gap(r, -1, 2, 0, NULL), RP_RECORD_ARGUMENT);
+	ck_assert_int_eq(rp_record_gap(r, 3, 2, 0, NULL), RP_RECORD_ARGUMENT);
+	ck_assert_int_eq(rp_record_gap(NULL, 1, 1, 0, NULL), RP_RECORD_CLOSED);
+	ck_assert_int_eq(record(r, 1, ids, 2), RP_RECORD_OK);
+	ck_assert_int_eq(rp_record_gap(r, 2, 4, 6, "KeyError: no id"), RP_RECORD_OK);
+	ck_assert_int_eq(rp_record_gap(r, 5, 5, 2, "later ones are counted"), RP_RECORD_OK);
+	ck_assert_int_eq(record(r, 6, ids, 2), RP_RECORD_OK);
+	rp_record_step_init(&wrong, sizeof wrong);
+	wrong.step = 7;
+	wrong.n = 2;
+	ck_assert_int_eq(rp_record_step(r, &wrong), RP_RECORD_ARGUMENT);
+	struct rp_record_summary summary = {.size = sizeof summary};
+	ck_assert_int_eq(rp_recorder_close(r, NULL, &summary), RP_RECORD_OK);
+	ck_assert_uint_eq(summary.lost_steps, 4);
+	ck_assert_uint_eq(summary.lost_samples, 8);
+	ck_assert_uint_eq(summary.wrong_calls, 3);
+	read_back();
+	ck_assert_uint_eq(ledger.steps.count, 2);
+	ck_assert_uint_eq(ledger.lines_lost, 2);
+	ck_assert_str_eq(ledger.losses.items[0].what,
+		"the recorder could not write 4 calls of steps 2 to 5 (8 samples): KeyError: no id");
+	ck_assert_str_eq(ledger.losses.items[1].what,
+		"the recorder could not write 1 call of steps 7 to 7 (2 samples): Invalid argument: a "
+		"step has samples but no ids");
+	ledger_release(&ledger);
+}
+END_TEST
+
+/* A program that was compiled against an older header, or a newer one. */
+START_TEST(structs_of_other_versions_are_understood)
+{
+	struct {
+		struct rp_record_options o;
+		char more[64];
+	} options = {0};
+	struct {
+		struct rp_record_step s;
+		char more[64];
+	} step = {0};
+	const int64_t ids[] = {1, 2};
+	memset(options.more, 'x', sizeof options.more);
+	rp_record_options_init(&options.o, sizeof options.o);
+	ck_assert_int_eq(options.more[0], 'x');
+	rp_record_options_init(&options.o, sizeof options);
+	ck_assert_uint_eq(options.o.size, sizeof options);
+	ck_assert_int_eq(options.more[63], 0);
+	ck_assert_int_eq(options.o.from_step, -1);
+	options.o.folder = folder;
+	rp_record_step_init(&step.s, sizeof step);
+	step.s.ids = ids;
+	step.s.n = 2;
+	step.s.step = 1;
+	struct rp_recorder *r = rp_recorder_open(&options.o);
+	ck_assert_int_eq(rp_record_step(r, &step.s), RP_RECORD_OK);
+	step.more[60] = 1;
+	ck_assert_int_eq(rp_record_step(r, &step.s), RP_RECORD_ARGUMENT);
+	/* An older summary is filled as far as it goes. */
+	struct rp_record_summary summary = {.size = offsetof(struct rp_record_summary, bytes)};
+	rp_recorder_summary(r, &summary);
+	ck_assert_uint_eq(summary.steps, 1);
+	ck_assert_uint_eq(summary.samples, 2);
+	ck_assert_uint_eq(summary.wrong_calls, 0);
+	rp_recorder_close(r, NULL, NULL);
+
+	options.more[0] = 1; /* what is not known is said, and the rest recorded */
+	r = rp_recorder_open(&options.o);
+	ck_assert_int_eq(record(r, 1, ids, 2), RP_RECORD_OK);
+	summary.size = sizeof summary;
+	rp_recorder_close(r, NULL, &summary);
+	ck_assert_uint_eq(summary.wrong_calls, 1);
+	ck_assert_str_eq(summary.first_error,
+		"options were set that this version of the library does not know");
+
+	memset(&options, 0, sizeof options); /* never initialised: no folder can be trusted */
+	r = rp_recorder_open(&options.o);
+	ck_assert_ptr_nonnull(r);
+	ck_assert_int_eq(record(r, 1, ids, 2), RP_RECORD_LOST);
+	ck_assert_int_eq(rp_recorder_close(r, NULL, &summary), RP_RECORD_LOST);
+	ck_assert_str_eq(summary.path, "");
+	ck_assert_ptr_nonnull(strstr(summary.first_error, "options' size"));
+}
+END_TEST
+
+/* More configuration than OPEN holds must not cost the record. */
+START_TEST(a_long_configuration_is_left_out)
+{
+	static char config[JOURNAL_TEXT_MAX + 2];
+	memset(config, '1', sizeof config - 1);
+	struct rp_record_options o = options();
+	o.config = config;
+	o.versions = "{\"torch\": \"2\"}";
+	struct rp_recorder *r = rp_recorder_open(&o);
+	ck_assert_ptr_nonnull(r);
+	record_steps(r, 1, 2);
+	struct rp_record_summary summary = {.size = sizeof summary};
+	ck_assert_int_eq(rp_recorder_close(r, NULL, &summary), RP_RECORD_OK);
+	ck_assert_uint_eq(summary.wrong_calls, 1);
+	ck_assert_ptr_nonnull(strstr(summary.first_error, "too long"));
+	read_back();
+	ck_assert_uint_eq(ledger.steps.count, 2);
+	ck_assert_str_eq(ledger.attempts.items[0].config, "");
+	ck_assert_str_eq(ledger.attempts.items[0].versions, o.versions);
+	ledger_release(&ledger);
+}
+END_TEST
+
+#define THREADS 4
+#define THREAD_STEPS 200
+
+struct thread_work {
+	struct rp_recorder *r;
+	int64_t number;
+};
+
+static void *record_in_thread(void *of)
+{
+	const struct thread_work *w = of;
+	struct rp_record_summary summary = {.size = sizeof summary};
+	for (int64_t i = 0; i < THREAD_STEPS; i++) {
+		const int64_t ids[] = {w->number * THREAD_STEPS + i, -w->number};
+		if (record(w->r, 1 + i, ids, 2) != RP_RECORD_OK ||
+			(i % 50 == 0 && rp_record_event(w->r, "tick", i, NULL) != RP_RECORD_OK))
+			return of;
+		rp_recorder_summary(w->r, &summary);
+	}
+	return NULL;
+}
+
+/* Threads share one recorder: every call is in the log once. (Steps that go back are attempts.) */
+START_TEST(threads_share_a_recorder)
+{
+	struct rp_record_options o = options();
+	struct rp_recorder *r = rp_recorder_open(&o);
+	struct thread_work work[THREADS];
+	pthread_t threads[THREADS];
+	for (int64_t i = 0; i < THREADS; i++) {
+		work[i] = (struct thread_work){r, i};
+		ck_assert_int_eq(pthread_create(&threads[i], NULL, record_in_thread, &work[i]), 0);
+	}
+	for (int i = 0; i < THREADS; i++) {
+		void *failed;
+		pthread_join(threads[i], &failed);
+		ck_assert_ptr_null(failed);
+	}
+	struct rp_record_summary summary = {.size = sizeof summary};
+	ck_assert_int_eq(rp_recorder_close(r, NULL, &summary), RP_RECORD_OK);
+	ck_assert_uint_eq(summary.steps, THREADS * THREAD_STEPS);
+	read_back();
+	ck_assert_uint_eq(ledger.rows, 2 * THREADS * THREAD_STEPS);
+	ck_assert_uint_eq(ledger.lines_lost, 0);
+	uint64_t sum = 0;
+	for (uint64_t i = 0; i < ledger.rows; i++)
+		sum += (int64_t)key_at(i) > 0 ? key_at(i) : 0;
+	ck_assert_uint_eq(sum, THREADS * THREAD_STEPS * (THREADS * THREAD_STEPS - 1) / 2);
+	ledger_release(&ledger);
+}
+END_TEST
+
 START_TEST(a_folder_that_cannot_be_written_takes_nothing_down)
 {
 	struct rp_record_options o = options();
@@ -1020,6 +1230,11 @@ Suite *suite_journal(void)
 	tcase_add_test(t, a_full_disk_is_a_gap);
 	tcase_add_loop_test(t, a_disk_that_fails_is_said_and_passes, 0, 3);
 	tcase_add_test(t, a_removed_journal_is_said_to_be_missing);
+	tcase_add_test(t, a_disk_that_is_full_for_long_is_one_gap);
+	tcase_add_test(t, gaps_are_said_by_callers);
+	tcase_add_test(t, structs_of_other_versions_are_understood);
+	tcase_add_test(t, a_long_configuration_is_left_out);
+	tcase_add_test(t, threads_share_a_recorder);
 	tcase_add_test(t, a_folder_that_cannot_be_written_takes_nothing_down);
 	tcase_add_test(t, what_was_acknowledged_survives_a_kill);
 	suite_add_tcase(s, t);

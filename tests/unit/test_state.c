@@ -48,6 +48,70 @@ START_TEST(facts_are_found_by_key_and_what_was_read_comes_before_what_is_derived
 }
 END_TEST
 
+static uint32_t add_file(struct state *s, const char *path)
+{
+	struct state_file *f = array_push(&s->files, 100);
+
+	ck_assert_ptr_nonnull(f);
+	*f = (struct state_file){.path = path};
+	return (uint32_t)s->files.count - 1;
+}
+
+static struct origin in_file(uint32_t file, const char *path)
+{
+	return (struct origin){.file = file, .path = path, .rank = NO_RANK, .how = HOW_READ};
+}
+
+START_TEST(what_stands_in_two_files_is_told_apart_by_the_file)
+{
+	const char *path = "param_groups[0].weight_decay";
+	uint32_t one = add_file(&state, "optimizer.bin"), two = add_file(&state, "optimizer_1.bin");
+
+	state_add_real(&state, FACT_WEIGHT_DECAY, 0, 0.01, in_file(one, path));
+	state_add_real(&state, FACT_WEIGHT_DECAY, 0, 0, in_file(two, path));
+	state_add_real(&other, FACT_WEIGHT_DECAY, 0, 0.01,
+		in_file(add_file(&other, "optimizer.bin"), path));
+	state_add_real(&other, FACT_WEIGHT_DECAY, 0, 0,
+		in_file(add_file(&other, "optimizer_1.bin"), path));
+	state_finish(&state);
+	state_finish(&other);
+	for (size_t i = 0; i < 2; i++)
+		ck_assert(fact_equal(state_same_fact(&other, &state, &state.facts.items[i]),
+			&state.facts.items[i]));
+}
+END_TEST
+
+START_TEST(a_file_that_is_named_for_its_step_has_the_same_facts)
+{
+	state_add_int(&state, FACT_MAX_STEPS, NO_GROUP, 100,
+		in_file(add_file(&state, "step_10.pt"), "args.max_steps"));
+	state_add_int(&other, FACT_MAX_STEPS, NO_GROUP, 200,
+		in_file(add_file(&other, "step_20.pt"), "args.max_steps"));
+	const struct fact *same = state_same_fact(&other, &state, &state.facts.items[0]);
+	ck_assert_ptr_eq(same, &other.facts.items[0]);
+	/* A file of that name that has no such fact settles it. */
+	add_file(&other, "step_10.pt");
+	ck_assert_ptr_null(state_same_fact(&other, &state, &state.facts.items[0]));
+}
+END_TEST
+
+START_TEST(each_optimizer_has_settings_of_its_own)
+{
+	struct optimizer first = {.path = "opt_g", .file = NO_FILE, .rank = NO_RANK},
+			 second = {.path = "opt_g2", .file = NO_FILE, .rank = NO_RANK};
+	double beta;
+
+	state_add_real(&state, FACT_BETA2, 0, 0.9, at("opt_g2.param_groups[0].betas[1]", NO_RANK));
+	state_add_real(&state, FACT_BETA2, 0, 0.999, at("opt_g.param_groups[0].betas[1]", NO_RANK));
+	ck_assert(fact_to_double(optimizer_group_fact(&state, &first, FACT_BETA2, 0), &beta));
+	ck_assert(beta == 0.999);
+	ck_assert(fact_to_double(optimizer_group_fact(&state, &second, FACT_BETA2, 0), &beta));
+	ck_assert(beta == 0.9);
+	ck_assert_ptr_null(optimizer_group_fact(&state, &first, FACT_BETA2, 1));
+	ck_assert_ptr_null(optimizer_group_fact(&state, &first, FACT_BETA1, 0));
+}
+END_TEST
+
 START_TEST(a_real_counts_as_an_integer_only_when_it_is_one)
 {
 	int64_t out;
@@ -140,6 +204,9 @@ Suite *suite_state(void)
 
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_add_test(t, facts_are_found_by_key_and_what_was_read_comes_before_what_is_derived);
+	tcase_add_test(t, what_stands_in_two_files_is_told_apart_by_the_file);
+	tcase_add_test(t, a_file_that_is_named_for_its_step_has_the_same_facts);
+	tcase_add_test(t, each_optimizer_has_settings_of_its_own);
 	tcase_add_test(t, a_real_counts_as_an_integer_only_when_it_is_one);
 	tcase_add_test(t, equal_bodies_are_kept_once);
 	tcase_add_test(t, streams_pair_by_rank_and_path_and_relate);

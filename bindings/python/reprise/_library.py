@@ -113,10 +113,11 @@ def _candidates():
 def _declare(lib):
     recorder = c_void_p
     for name, result, arguments in (
-        ("rp_record_options_init", None, [POINTER(Options)]),
-        ("rp_record_step_init", None, [POINTER(Step)]),
+        ("rp_record_options_init", None, [POINTER(Options), c_size_t]),
+        ("rp_record_step_init", None, [POINTER(Step), c_size_t]),
         ("rp_recorder_open", recorder, [POINTER(Options)]),
         ("rp_record_step", c_int, [recorder, POINTER(Step)]),
+        ("rp_record_gap", c_int, [recorder, c_int64, c_int64, c_uint64, c_char_p]),
         ("rp_record_checkpoint", c_int, [recorder, c_int64, c_char_p, c_int64, c_char_p]),
         ("rp_record_event", c_int, [recorder, c_char_p, c_int64, c_char_p]),
         ("rp_record_sync", c_int, [recorder]),

@@ -4,8 +4,6 @@
     trainer = Trainer(..., callbacks=[reprise.lightning.Callback("runs/record")])
 """
 
-import collections
-
 from torch.utils.data import DataLoader
 
 try:
@@ -13,7 +11,7 @@ try:
 except ImportError:
     from pytorch_lightning.callbacks import Callback as _Callback
 
-from .recorder import Recorder
+from .recorder import Recorder, hook
 from .torch import watch
 
 
@@ -37,9 +35,11 @@ class Callback(_Callback):
     def __init__(self, folder, *, key="index", source=None, tokens=None, **how):
         self.recorder = folder if isinstance(folder, Recorder) else None
         self.folder, self.how = folder, how
+        Recorder.check(folder, how)
         self.watching = dict(key=key, source=source, tokens=tokens)
         self.step = 0
 
+    @hook
     def setup(self, trainer, pl_module, stage):
         if stage != "fit":
             return
@@ -53,33 +53,41 @@ class Callback(_Callback):
 
         def dataloader(*arguments):
             value = made(*arguments)
-            for loader in _loaders(value):
-                watch(loader, self.recorder, **self.watching)
-            for watched in self.recorder._watches:
-                watched.queue = collections.deque()
+            self._watch(value)
             return value
 
         source.dataloader = dataloader
 
+    @hook
+    def _watch(self, value):
+        for loader in _loaders(value):
+            # Lightning fetches ahead of the loop.
+            watch(loader, self.recorder, ahead=True, **self.watching)
+
+    @hook
     def on_train_start(self, trainer, pl_module):
         self.step = trainer.global_step
         self.recorder.describe(from_step=self.step, accumulation=trainer.accumulate_grad_batches)
 
+    @hook
     def on_train_batch_start(self, trainer, pl_module, batch, batch_idx):
-        for watched in self.recorder._watches:
-            watched.consume_one()
+        self.recorder.consume()
 
+    @hook
     def on_train_batch_end(self, trainer, pl_module, outputs, batch, batch_idx):
         if trainer.global_step != self.step:
             self.step = trainer.global_step
             self.recorder.step(self.step, epoch=trainer.current_epoch)
 
+    @hook
     def on_save_checkpoint(self, trainer, pl_module, checkpoint):
         self.recorder.checkpoint(trainer.global_step)
 
+    @hook
     def on_train_end(self, trainer, pl_module):
         self.recorder.close("finished")
 
+    @hook
     def on_exception(self, trainer, pl_module, exception):
         if self.recorder is not None:
             self.recorder.close(type(exception).__name__)

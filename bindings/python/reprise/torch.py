@@ -26,7 +26,7 @@ from torch.utils.data import DataLoader
 from torch.utils.data._utils import fetch as _fetch
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
-from .recorder import hash_many, identity
+from .recorder import hash_many, identity, integers
 
 _watches = weakref.WeakValueDictionary()
 _numbers = itertools.count(1)
@@ -118,11 +118,13 @@ class _WatchedCollate:
     def __init__(self, collate, watch, key, source, tokens):
         self.collate, self.watch = collate, watch
         self.key, self.source, self.tokens = key, source, tokens
-        self.samples = None
 
     def __call__(self, samples):
-        self.samples = samples
-        return self.collate(samples)
+        batch = self.collate(samples)
+        # For describe(), which the fetcher calls next, in this thread: others may use the loader too. Set behind the
+        # collate function, in which another watched loader may be iterated.
+        _local.samples = samples
+        return batch
 
     def __getattr__(self, name):
         # Code that asks a collator for what it has finds it; pickle asks before anything is there.
@@ -136,11 +138,12 @@ class _WatchedCollate:
         This runs in the data path, often in a worker: whatever the user's functions raise goes along with the
         batch, and the step that it belongs to is one that could not be recorded.
         """
-        samples, self.samples = self.samples, None
+        samples = _local.__dict__.pop("samples", None)
         try:
             return self._describe(batch, samples, index, batched)
         except Exception as error:  # noqa: BLE001: training goes on whatever it is
-            return _Keyed(self.watch, batch, None, f"{type(error).__name__}: {error}", None, None)
+            why = f"a sample's key, source or tokens: {type(error).__name__}: {error}"
+            return _Keyed(self.watch, batch, None, why, None, None)
 
     def _describe(self, batch, samples, index, batched):
         if not batched:
@@ -161,18 +164,17 @@ class _WatchedCollate:
         if callable(self.key):
             keys = [self.key(sample) for sample in samples]
         elif self.key == "index" and index is not None:
-            keys = list(index)
+            keys = index
         else:
-            return list(hash_many([_content(sample) for sample in samples])), "content"
+            return hash_many([_content(sample) for sample in samples]), "content"
         try:
-            keys = list(map(operator.index, keys))
-            return array.array("q", keys), "ids"
+            return integers(keys), "ids"
         except OverflowError:
-            return list(map(identity, keys)), "ids"
+            return array.array("q", map(identity, map(operator.index, keys))), "ids"
         except TypeError:
             if any(key is None for key in keys):
                 raise TypeError("the key of a sample is None") from None
-            return list(hash_many([key if isinstance(key, (str, bytes)) else _text(key) for key in keys])), "text"
+            return hash_many([key if isinstance(key, (str, bytes)) else _text(key) for key in keys]), "text"
 
 
 def _text(key):
@@ -336,6 +338,9 @@ def _install_accelerate():
         _patch(module.DataLoaderDispatcher, "__iter__", _look_ahead(_dispatched))
 
 
+_QUEUE_MAX = 1 << 16
+
+
 class Watch:
     """A loader under watch: where its keys go."""
 
@@ -343,7 +348,8 @@ class Watch:
         self.recorder = recorder
         self.number = next(_numbers)
         self.way = _Pass()  # of the iterator that gave the newest batch
-        self.queue = None  # where batches wait for a framework to say that they are used
+        self.queue = None  # where batches wait for somebody to say that they are used
+        self.overflown = False
         _watches[self.number] = self
 
     def deliver(self, data, iterator):
@@ -362,18 +368,23 @@ class Watch:
         self.commit(data)
 
     def commit(self, data):
-        if self.queue is not None:
+        if self.queue is None:
+            self._give(data, threading.get_ident())
+        elif len(self.queue) < _QUEUE_MAX:
             self.queue.append(data)
         else:
-            self._give(data)
+            self.queue.clear()
+            self.overflown = True
 
     def consume_one(self):
-        """The framework uses the oldest batch that waits."""
-        if self.queue:
-            self._give(self.queue.popleft())
+        """The oldest batch that waits is used."""
+        if self.overflown:
+            self.recorder._commit(None, f"{_QUEUE_MAX} batches waited for consume()")
+        elif self.queue:
+            self._give(self.queue.popleft(), None)
 
-    def _give(self, data):
-        self.recorder._commit(data.keys, data.kind, data.sources, data.tokens, self.way)
+    def _give(self, data, thread):
+        self.recorder._commit(data.keys, data.kind, data.sources, data.tokens, self.way, thread)
 
     def rehearse(self, iterator, method, first):
         """Draw the batches of a rehearsal inside the first next(), write them, and end the process."""
@@ -384,7 +395,7 @@ class Watch:
         data, drawn = first, 0
         while drawn < recorder.rehearse * group:
             if type(data) is _Keyed:
-                self._give(data)
+                self._give(data, None)
             drawn += 1
             if drawn % group == 0:
                 step += 1
@@ -437,14 +448,15 @@ def _take_over(loader):
         )
 
 
-def watch(loader, recorder, key="index", source=None, tokens=None):
+def watch(loader, recorder, key="index", source=None, tokens=None, ahead=False):
     """Record what `loader` hands out; returns the loader itself, to be iterated as before.
 
     key: "index" (the data set's index; content for iterable data sets), "content" (hash of the sample), or a
     function of the sample that gives an integer or a string. source: a name for all samples, or a function of
     the sample. tokens: a function of the sample. Functions run where the samples are made, so with workers
-    that are spawned they must be picklable. Watching a loader twice changes nothing; a loader that another
-    recorder watched is this one's from now on.
+    that are spawned they must be picklable. ahead: batches are fetched ahead of the loop that uses them, as by a
+    prefetching thread, and the loop says recorder.consume() for each that it uses. Watching a loader twice changes
+    nothing; a loader that another recorder watched is this one's from now on.
     """
     _install_accelerate()
     inner = _innermost(loader)
@@ -454,11 +466,13 @@ def watch(loader, recorder, key="index", source=None, tokens=None):
     if isinstance(collate, _WatchedCollate):
         before = _watches.get(collate.watch)
         if before is not None and before.recorder is recorder:
+            before.queue = collections.deque() if ahead else before.queue
             return loader
         collate = collate.collate
     if not callable(key) and key not in ("index", "content"):
         raise ValueError('key is "index", "content" or a function of the sample')
     watched = Watch(recorder)
+    watched.queue = collections.deque() if ahead else None
     recorder._watches.append(watched)
     inner.collate_fn = _WatchedCollate(collate, watched.number, key, source, tokens)
     _take_over(inner)

@@ -11,8 +11,16 @@ import os
 
 from transformers import TrainerCallback
 
-from .recorder import Recorder
+from .recorder import Recorder, hook
 from .torch import watch
+
+
+def _rate(scheduler):
+    """The learning rate, or None: a scheduler of somebody's own, or ReduceLROnPlateau before its first metric."""
+    try:
+        return float(scheduler.get_last_lr()[0])
+    except Exception:  # noqa: BLE001: worth no step's record
+        return None
 
 
 class Callback(TrainerCallback):
@@ -21,8 +29,10 @@ class Callback(TrainerCallback):
     def __init__(self, folder, *, key="index", source=None, tokens=None, **how):
         self.recorder = folder if isinstance(folder, Recorder) else None
         self.folder, self.how = folder, how
+        Recorder.check(folder, how)
         self.watching = dict(key=key, source=source, tokens=tokens)
 
+    @hook
     def on_train_begin(self, args, state, control, train_dataloader=None, **_):
         if self.recorder is None or (self.recorder.closed and self.recorder is not self.folder):  # a train() after one
             self.recorder = Recorder(
@@ -41,15 +51,17 @@ class Callback(TrainerCallback):
         if train_dataloader is not None:
             watch(train_dataloader, self.recorder, **self.watching)
 
+    @hook
     def on_step_end(self, args, state, control, lr_scheduler=None, **_):
         # At an epoch's last step the Trainer has counted to the next one already.
         epoch = None if state.epoch is None else max(0, -int(-state.epoch // 1) - 1)
-        rate = lr_scheduler.get_last_lr()[0] if hasattr(lr_scheduler, "get_last_lr") else None
-        self.recorder.step(state.global_step, epoch=epoch, lr=None if rate is None else float(rate))
+        self.recorder.step(state.global_step, epoch=epoch, lr=_rate(lr_scheduler))
 
+    @hook
     def on_save(self, args, state, control, **_):
         path = os.path.join(args.output_dir, f"checkpoint-{state.global_step}")
         self.recorder.checkpoint(state.global_step, path)
 
+    @hook
     def on_train_end(self, args, state, control, **_):
         self.recorder.close("finished")
