@@ -14,6 +14,8 @@ struct curves_options {
 	const struct stitch_told *told; /* --resume */
 	size_t told_count;
 	int64_t first, last; /* --from, --until: steps that are kept */
+	enum curve_unit by;  /* --by: in which unit the line is shown */
+	bool by_is_told;
 	bool olmo;           /* --rule olmo: score the line by OLMo-core's rule too */
 	bool plot, ascii;    /* draw the curve, in ASCII */
 	unsigned width;      /* of the plot, in characters */
@@ -47,6 +49,10 @@ void curves_fill_tables(struct report *r, const struct curves_tables *t, const s
 /* What loss logs alone say for a run of which nothing is wrong: of so many resumes, so many match,
  * in so many steps. */
 const char *curves_evidence(struct report *r, size_t resumes, size_t match, size_t steps);
+
+/* How many files and folders that lie beside the logs could not be read; *first is the first one, or
+ * NULL. */
+uint64_t curves_unread(const struct curve_log *l, const struct curve_left **first);
 
 /* Put into the coverage what could be read of the logs. */
 void curves_cover(struct report *r, const struct curve_log *l);

@@ -62,7 +62,7 @@ static int add_resume(struct case_curve *c, const struct resume_check *check,
 	if (begins && !r->repeat.renumbered)
 		resume_find_restart(&c->stitch, check->attempt, check->from, &r->restart);
 	strbuf_init(&b, 2000);
-	r->explained = begins && resume_changes(&c->stitch, check->attempt, &b);
+	r->explained = begins && resume_changes(&c->stitch, check->attempt, !check->by_amount, &b);
 	if (r->explained)
 		r->changes = arena_strdup(&c->arena, strbuf_slice(&b));
 	if (b.no_memory)
@@ -135,11 +135,58 @@ static void add_first(struct strbuf *b, const struct resume_series *s, bool mean
 	strbuf_add_text(b, s->matched == 1 ? " matches" : "s match");
 }
 
+static void add_further(const struct curve_resume *r, struct strbuf *b)
+{
+	if (r->explained && r->check.outcome >= RESUME_SAME_BATCHES)
+		strbuf_printf(b, " (%s)", r->changes);
+	if (r->repeat.found)
+		strbuf_add_text(b, "; repeats earlier steps");
+	if (r->low.found)
+		strbuf_add_text(b, "; low at first, as replayed data makes it");
+}
+
+/* What came of comparing over the same samples: "32 samples a step for 16: …". */
+static void add_by_amount(
+	const struct case_curve *c, const struct resume_check *k, struct strbuf *b)
+{
+	const char *unit = curve_unit_name(c->stitch.unit);
+
+	if (k->outcome < RESUME_MATCHES)
+		strbuf_add_text(b, "not checked: ");
+	text_add_rounded(b, k->after, 6);
+	strbuf_printf(b, " %s a step for ", unit);
+	text_add_rounded(b, k->before, 6);
+	strbuf_add_text(b, ", and ");
+	switch (k->outcome) {
+	case RESUME_ALONE:
+		strbuf_add_text(b, "no other attempt logged the same ones as a whole");
+		break;
+	case RESUME_MATCHES:
+		strbuf_add_text(b, "the loss over the same ones matches");
+		break;
+	case RESUME_SAME_BATCHES:
+		strbuf_add_text(b, "the same ones with other values");
+		break;
+	case RESUME_DIFFERS:
+		strbuf_printf(b, "the loss over the same %s does not match", unit);
+		break;
+	default:
+		strbuf_add_text(
+			b, "too little of the same ones was logged to tell them from others");
+		break;
+	}
+}
+
 void curve_resume_words(const struct case_curve *c, const struct curve_resume *r, struct strbuf *b)
 {
 	const struct resume_check *k = &r->check;
 	bool mean = c->stitch.attempts.items[k->attempt].mean;
 
+	if (k->by_amount) {
+		add_by_amount(c, k, b);
+		add_further(r, b);
+		return;
+	}
 	switch (k->outcome) {
 	case RESUME_ALONE:
 		strbuf_add_text(b, "not checked: no other attempt logged these steps");
@@ -148,7 +195,9 @@ void curve_resume_words(const struct case_curve *c, const struct curve_resume *r
 		strbuf_add_text(b, "not checked: the logged intervals do not coincide");
 		break;
 	case RESUME_BATCH:
-		strbuf_add_text(b, "not checked: the batch changed");
+		strbuf_add_text(b,
+			"not checked: the batch changed, and the logs do not say how many "
+			"samples a step has");
 		break;
 	case RESUME_COARSE:
 		strbuf_add_text(
@@ -165,12 +214,7 @@ void curve_resume_words(const struct case_curve *c, const struct curve_resume *r
 							: "matches at first, then differs");
 		break;
 	}
-	if (r->explained && k->outcome >= RESUME_SAME_BATCHES)
-		strbuf_printf(b, " (%s)", r->changes);
-	if (r->repeat.found)
-		strbuf_add_text(b, "; repeats earlier steps");
-	if (r->low.found)
-		strbuf_add_text(b, "; low at first, as replayed data makes it");
+	add_further(r, b);
 }
 
 /* The sample log's own loss ---------------------------------------------------------------------

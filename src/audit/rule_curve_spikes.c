@@ -171,7 +171,7 @@ static enum finding_code code_of(const struct spike *k, bool own)
 
 static const char *message(struct findings *sink, const struct case_curve *c, const struct spike *k)
 {
-	const char *at = curve_at(sink, c, k->x);
+	const char *at = curve_at_in(sink, c, k->attempt, k->x);
 
 	switch (k->class) {
 	case SPIKE_NOT_FINITE:

@@ -43,6 +43,7 @@
  *   relate                        streams and tensors of two states
  *   bytes, statistics, gather     the one pass over all bytes; values; elements that lie apart
  *   moments                       what Adam's moments must obey, element by element
+ *   epoch_log                     steps and epochs of a log: where an epoch was set back
  *   snapshot, file_digests        a state as a file of columns; digests of a checkpoint's small files
  * profile/    frameworks
  *   profile, profiles.def         the table of them, and reading a checkpoint
@@ -67,7 +68,8 @@
  *   curve, read, readers.def      the logs into one; what all readers share
  *   read_console, console.def     console logs of trainers; console_keys finds the lines that matter,
  *                                 console_shape recognises them, console_line takes them apart,
- *                                 console_points makes points of their fields, console_bars of
+ *                                 console_points makes points of their fields, console_form those of
+ *                                 rows like earlier ones in one pass, console_bars of
  *                                 progress bars, console_patterns of what the user describes;
  *                                 console_marks: launches, saves, …
  *   naming, names.def, words.def, roles.def
@@ -80,7 +82,8 @@
  *   read_wandb, read_mlflow       wandb's own files; MLflow's file store
  *   read_tensorboard, tfrecord, crc32c, protobuf
  *                                 event files
- *   piece                         launches cut out of files
+ *   piece                         launches cut out of files; piece_carried: out of files that each
+ *                                 launch carries on
  *   stitch                        the one line of all attempts: stitch_attempts made of pieces,
  *                                 stitch_lineage which continues which, stitch_tracks, stitch_hidden resumes
  *   resume, resume_repeat, resume_stretch
@@ -93,15 +96,15 @@
  *             about sample logs: seams, rule_data,
  *             rule_data_epochs, rule_data_ranks, rule_data_attempts; mixture_table, mixture_stages, rule_mixture,
  *             rule_stages, rule_ratios, rule_sources, rule_rank_mixture; about loss logs: curves, curve_words,
- *             rule_curve_line, rule_curve_resume, rule_curve_spikes;
+ *             rule_curve_line, rule_curve_epochs, rule_curve_resume, rule_curve_spikes;
  *             defects, defects.def, defect_conditions, rule_defects: what frameworks get wrong, and in
  *             which versions; environment: the versions that will resume;
  *             policy, policies.def: what a gate asks for; verdict: one word, its evidence, an exit status
  * report/     answers: report (the data), render_text, render_json, render_gate, page, json_writer, explain,
  *             plot (a curve as characters), write_log (a ledger as text)
  * api/        the commands as functions that fill a report: verify, compare, show, init, runs (audit:
- *             runs_tables, runs_checkpoints, runs_curve; rehearsal);
- *             run_paths (which paths are one run), compare_runs, curves (stitch: curves_tables, curves_rows,
+ *             runs_parts, runs_tables, runs_checkpoints, runs_curve; rehearsal);
+ *             run_paths (which paths are one run), compare_runs, curves (stitch: curves_parts, curves_tables, curves_rows,
  *             curves_confirm), logs (ledger), subject, choose,
  *             contender, conclude, overview, run (the run file), history, take_snapshot
  * cli/        this folder

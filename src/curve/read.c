@@ -329,6 +329,12 @@ static bool long_way(struct slice text, bool grouped, double *value)
 	return text_parse_double((struct slice){plain, n}, value);
 }
 
+bool curve_decimal(uint64_t mantissa, int last, double *value, float *resolution)
+{
+	*resolution = (float)power_of_ten(last);
+	return text_decimal(mantissa, last, value);
+}
+
 bool curve_number(struct slice text, bool suffixes, double *value, float *resolution)
 {
 	const char *end = text.p + text.n;
@@ -345,11 +351,7 @@ bool curve_number(struct slice text, bool suffixes, double *value, float *resolu
 		end--;
 	if (p != end)
 		return false;
-	if (d.digits <= 19 && d.mantissa <= (uint64_t)1 << 53 && d.last + power <= EXACT_POWER &&
-		d.last + power >= -EXACT_POWER) {
-		double m = (double)d.mantissa;
-		int last = d.last + power;
-		*value = last < 0 ? m / powers[-last] : m * powers[last];
+	if (d.digits <= 19 && text_decimal(d.mantissa, d.last + power, value)) {
 		if (d.negative)
 			*value = -*value;
 	} else if (long_way((struct slice){text.p, (size_t)(end - text.p)}, d.grouped, value)) {

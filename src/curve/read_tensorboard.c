@@ -482,4 +482,9 @@ static int read_tensorboard(struct curve_reading *r, struct error *e)
 }
 
 const struct curve_reader curve_reader_tensorboard = {
-	.name = "tensorboard", .probe = probe, .read = read_tensorboard, .begun = begun};
+	.name = "tensorboard",
+	.span = CURVE_SPAN_LAUNCH,
+	.probe = probe,
+	.read = read_tensorboard,
+	.begun = begun,
+};

@@ -22,7 +22,7 @@
 enum resume_outcome {
 	RESUME_ALONE,        /* nothing was logged of the same steps */
 	RESUME_INTERVALS,    /* the logged intervals do not coincide */
-	RESUME_BATCH,        /* a step has another number of samples */
+	RESUME_BATCH,        /* a step has another number of samples, and which is not known */
 	RESUME_COARSE,       /* the values are too few, too smooth or too coarse to tell */
 	RESUME_MATCHES,      /* the first steps match */
 	RESUME_SAME_BATCHES, /* the values differ, their changes do not: the same batches */
@@ -53,6 +53,14 @@ struct resume_check {
 	double correlation; /* of the step-to-step changes; NAN: too few */
 	double noise;       /* how much two other batches usually differ; NAN: not known */
 	double diverges;    /* from this x on the changes are no longer the same; NAN */
+	/* Where a step has another number of samples than before: what both logged is compared over
+	 * stretches of the same samples, which the pairs then are. */
+	bool by_amount;
+	double before, after;      /* samples or tokens of a step, where they are known; NAN */
+	double expected_by_chance; /* what the root mean square of their differences would be over
+				      other samples */
+	double rms;                /* and what it is */
+	double chance;             /* that it is so small over other samples */
 };
 
 /* What an attempt repeats. */
@@ -62,7 +70,8 @@ struct resume_repeat {
 	bool renumbered;        /* and so are the learning rates: only the counter differs */
 	double lag;             /* the attempt's x less that of the source */
 	double first_x, last_x; /* of the attempt */
-	double source_x;        /* where the source begins */
+	double source_x;        /* where the source begins … */
+	double source_last_x;   /* … and ends */
 	uint32_t source;        /* attempt */
 	double correlation;
 	size_t points;
@@ -115,7 +124,9 @@ void resume_find_restart(
 	const struct stitch *s, uint32_t attempt, double from, struct resume_restart *out);
 
 /* The settings that the logs give for an attempt and, with another value, for its parent: "seed 42
- * -> 43". False where there are none. */
-bool resume_changes(const struct stitch *s, uint32_t attempt, struct strbuf *out);
+ * -> 43"; those that only say how many samples a step has are left out unless `batch`. False where
+ * there are none. */
+bool resume_changes(
+	const struct stitch *s, uint32_t attempt, bool batch, struct strbuf *out);
 
 #endif

@@ -159,6 +159,7 @@ int resume_find_repeat(
 				.first_x = p.v[0].x,
 				.last_x = p.v[p.n - 1].x,
 				.source_x = v->x,
+				.source_last_x = v[p.n - 1].x,
 				.source = a,
 				.correlation = r,
 				.points = p.n};

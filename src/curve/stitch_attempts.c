@@ -12,8 +12,17 @@
 struct launch {
 	uint32_t piece; /* the first one of it */
 	double wall;
-	uint32_t order;
+	uint64_t order; /* where the clock does not tell */
 };
+
+static int by_order(const void *pa, const void *pb)
+{
+	const struct launch *a = pa, *b = pb;
+
+	if (a->order != b->order)
+		return a->order < b->order ? -1 : 1;
+	return (a->piece > b->piece) - (a->piece < b->piece);
+}
 
 static int by_wall(const void *pa, const void *pb)
 {
@@ -21,7 +30,39 @@ static int by_wall(const void *pa, const void *pb)
 
 	if (a->wall != b->wall)
 		return a->wall < b->wall ? -1 : 1;
-	return (a->order > b->order) - (a->order < b->order);
+	return by_order(pa, pb);
+}
+
+static uint32_t root_of(const struct pieces *all, size_t i)
+{
+	uint32_t as = all->list.items[i].same_as;
+
+	return as == CURVE_NONE ? (uint32_t)i : as;
+}
+
+/*
+ * By files and places in them. A file that is carried on shows which of two launches was the later
+ * one; what it alone has comes next to the launch whose log there is. `order` has room for all
+ * pieces; what it holds of those that are the same as others means nothing.
+ */
+static void order_pieces(const struct stitch_building *b, uint64_t *order)
+{
+	const struct pieces *all = &b->pieces;
+
+	for (size_t i = 0; i < all->list.count; i++)
+		order[i] = 2 * i + 1;
+	for (size_t i = 1; i < all->list.count; i++) {
+		const struct piece *p = &all->list.items[i], *before = p - 1;
+		if (p->file != before->file || !piece_is_carried(b->l, p))
+			continue;
+		uint32_t own = root_of(all, i), other = root_of(all, i - 1);
+		bool known = !piece_is_carried(b->l, &all->list.items[own]);
+		bool other_known = !piece_is_carried(b->l, &all->list.items[other]);
+		if (known && !other_known)
+			order[other] = order[own] - 1;
+		else if (order[own] < order[other] || (other_known && !known))
+			order[own] = order[other] + 1;
+	}
 }
 
 /*
@@ -33,6 +74,7 @@ static void order_launches(struct stitch_building *b, struct launch *list, size_
 	double latest = -INFINITY;
 	uint32_t file = CURVE_NONE;
 
+	qsort(list, n, sizeof *list, by_order);
 	for (size_t i = 0; i < n; i++)
 		if (!isfinite(list[i].wall))
 			return;
@@ -70,7 +112,7 @@ static void take_piece(struct stitch_attempt *a, const struct piece *p, const st
 	a->wall_first = stitch_fewer(a->wall_first, p->wall_first);
 	a->wall_last = stitch_more(a->wall_last, p->wall_last);
 	if (isfinite(p->loaded) && (isnan(a->from) || a->purged)) {
-		a->from = p->loaded;
+		a->from = p->loaded + p->renumbered;
 		a->purged = p->purged;
 		a->how = STITCH_SAID;
 	}
@@ -91,17 +133,20 @@ int stitch_make_attempts(struct stitch_building *b, struct error *e)
 	struct stitch *s = b->s;
 	size_t n = 0, count = b->pieces.list.count;
 	struct launch *list = calloc(count + 1, sizeof *list);
+	uint64_t *order = calloc(count + 1, sizeof *order);
 	int status = RP_OK;
 
 	b->attempt_of = calloc(count + 1, sizeof *b->attempt_of);
-	if (!list || !b->attempt_of) {
+	if (!list || !order || !b->attempt_of) {
 		free(list);
+		free(order);
 		return stitch_no_memory(e);
 	}
+	order_pieces(b, order);
 	for (uint32_t i = 0; i < count; i++) {
 		const struct piece *p = &b->pieces.list.items[i];
 		if (p->same_as == CURVE_NONE && p->values > 0)
-			list[n] = (struct launch){i, p->wall_first, (uint32_t)n}, n++;
+			list[n++] = (struct launch){i, p->wall_first, order[i]};
 	}
 	order_launches(b, list, n);
 	for (size_t i = 0; i < count; i++)
@@ -125,6 +170,7 @@ int stitch_make_attempts(struct stitch_building *b, struct error *e)
 			.wall_first = NAN,
 			.wall_last = NAN,
 			.cut = (uint8_t)cut_of(p),
+			.renumbered = p->renumbered,
 			.mean = is_mean(&b->l->series.items[p->main], p->interval),
 			.file = p->file};
 		b->attempt_of[list[i].piece] = (uint32_t)i;
@@ -140,6 +186,7 @@ int stitch_make_attempts(struct stitch_building *b, struct error *e)
 			take_piece(&s->attempts.items[b->attempt_of[i]], p, b->l);
 	}
 	free(list);
+	free(order);
 	return status;
 }
 
@@ -163,10 +210,10 @@ void stitch_note_pieces(struct stitch_building *b)
 			continue;
 		file = p->file;
 		other = all->list.items[p->same_as].file;
-		if (p->offset != 0)
+		if (p->offset != p->renumbered)
 			stitch_note(b->s, "%s holds the attempt of %s, with steps counted from %d",
 				base_name(b->l, file), base_name(b->l, other),
-				p->offset > 0 ? 0 : 1);
+				p->offset > p->renumbered ? 0 : 1);
 		else if (p->factor != 1)
 			stitch_note(b->s,
 				"%s holds the attempt of %s, with values that are 1/%g of its",
@@ -225,7 +272,7 @@ int stitch_gather_marks(struct stitch_building *b, const struct stitch_options *
 			struct stitch_save *save = array_push(&s->saves, SIZE_MAX);
 			if (!save)
 				return stitch_no_memory(e);
-			*save = (struct stitch_save){b->attempt_of[i], m->x};
+			*save = (struct stitch_save){b->attempt_of[i], m->x + p->renumbered};
 		}
 	}
 	for (size_t i = 0; i < o->save_count + o->resume_count; i++) {

@@ -46,6 +46,18 @@ int stitch_build_lineage(
 /* The tracks with their values and lines, and the points of each attempt. */
 int stitch_fill_tracks(struct stitch_building *b, const struct stitch_options *o, struct error *e);
 
+/*
+ * What each attempt consumed. Then, where attempts number their steps anew, as one that divides
+ * what was consumed by another batch, the steps of their pieces are moved to those of the run, and
+ * *again says that all must be built anew.
+ */
+int stitch_measure_consumed(
+	struct stitch_building *b, const struct stitch_options *o, struct error *e);
+void stitch_renumber(struct stitch_building *b, bool *again);
+
+/* In which unit the line is shown, and the amounts of all values. */
+int stitch_choose_unit(struct stitch_building *b, const struct stitch_options *o, struct error *e);
+
 /* Resumes that only a final row tells, and those that the caller knows of. */
 int stitch_find_hidden(struct stitch_building *b, struct error *e);
 int stitch_add_known(struct stitch *s, const struct stitch_options *o, struct error *e);

@@ -677,6 +677,7 @@ static const struct {
 	{"iter_num", FACT_STEP},
 	{"iteration", FACT_STEP},
 	{"num_updates", FACT_STEP},
+	{"global_steps", FACT_STEP},
 	{"completed_steps", FACT_STEP},
 	{"current_step", FACT_STEP},
 	{"global_iter", FACT_STEP},

@@ -242,6 +242,95 @@ START_TEST(takes_states_of_checkpoints_as_one_line)
 }
 END_TEST
 
+/* The first launch logged 1 to 60 and was given up behind 40; the second one read other batches. */
+static void log_of_first(void)
+{
+	file("first.log");
+	steps(1, 60, 0, 0);
+}
+
+static void log_of_second(void)
+{
+	file("second.log");
+	steps(41, 100, 500, 0);
+}
+
+/* What the run's last state has of both. */
+static void carried_state(int last)
+{
+	maker_file(&m, "trainer_state.json", "trainer-state");
+	m.log.files.items[m.log.files.count - 1].span = CURVE_SPAN_RUN;
+	steps(1, 40, 0, 0);
+	steps(41, last, 500, 0);
+}
+
+static void log_of_second_with_its_launch(void)
+{
+	file("second.log");
+	maker_mark(&m, CURVE_LAUNCH, NAN, "");
+	steps(41, 100, 500, 0);
+}
+
+static void first_state(void)
+{
+	maker_file(&m, "checkpoint-30/trainer_state.json", "trainer-state");
+	m.log.files.items[m.log.files.count - 1].span = CURVE_SPAN_RUN;
+	steps(1, 30, 0, 0);
+}
+
+static void last_state(void)
+{
+	carried_state(100);
+}
+
+static void middle_state(void)
+{
+	carried_state(80);
+}
+
+typedef void (*write_fn)(void);
+
+static const struct {
+	write_fn files[5];
+	bool dead; /* the first launch's log is there */
+} carried[] = {
+	{{log_of_first, log_of_second, last_state}, true},
+	{{last_state, log_of_first, log_of_second}, true},
+	{{first_state, middle_state, last_state, log_of_second, log_of_first}, true},
+	{{log_of_first, last_state}, true},
+	{{last_state, log_of_first}, true},
+	{{log_of_second_with_its_launch, first_state, last_state}, false},
+	{{first_state, last_state, log_of_second_with_its_launch}, false},
+};
+
+START_TEST(parts_what_a_state_carries_on)
+{
+	maker_begin(&m);
+	for (size_t i = 0; i < 5 && carried[_i].files[i]; i++)
+		carried[_i].files[i]();
+	work_out(NULL);
+	ck_assert_uint_eq(s.attempts.count, 2);
+	assert_attempt(0, 1, carried[_i].dead ? 60 : 40, 0, CURVE_NONE);
+	assert_attempt(1, 41, 100, 40, 0);
+	ck_assert_uint_eq(s.tracks.items[0].line.count, 100);
+	ck_assert_uint_eq(s.attempts.items[0].dead, carried[_i].dead ? 20 : 0);
+	end();
+}
+END_TEST
+
+/* A log whose beginning is lost says nothing of a launch. */
+START_TEST(does_not_part_a_state_at_a_log_without_a_beginning)
+{
+	maker_begin(&m);
+	last_state();
+	log_of_second();
+	work_out(NULL);
+	ck_assert_uint_eq(s.attempts.count, 1);
+	assert_attempt(0, 1, 100, 0, CURVE_NONE);
+	end();
+}
+END_TEST
+
 START_TEST(leaves_a_file_of_several_writers_whole)
 {
 	maker_begin(&m);
@@ -586,6 +675,8 @@ Suite *suite_stitch(void)
 	tcase_add_test(t, merges_two_logs_of_one_launch);
 	tcase_add_test(t, keeps_a_perfect_resume_apart);
 	tcase_add_test(t, takes_states_of_checkpoints_as_one_line);
+	tcase_add_loop_test(t, parts_what_a_state_carries_on, 0, sizeof carried / sizeof *carried);
+	tcase_add_test(t, does_not_part_a_state_at_a_log_without_a_beginning);
 	tcase_add_test(t, leaves_a_file_of_several_writers_whole);
 	tcase_add_test(t, dates_a_hidden_resume);
 	tcase_add_test(t, sees_a_resume_that_matches);
