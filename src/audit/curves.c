@@ -51,8 +51,10 @@ static int add_resume(struct case_curve *c, const struct resume_check *check,
 
 	if (!r)
 		return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for the resumes");
-	*r = (struct curve_resume){
-		.check = *check, .replayed_to = replayed_to(audit, check->from), .changes = ""};
+	*r = (struct curve_resume){.check = *check,
+		.replayed_to = replayed_to(audit, check->from),
+		.changes = "",
+		.rate_changes = ""};
 	bool begins = check->from == c->stitch.attempts.items[check->attempt].from;
 	if ((begins && resume_find_repeat(&c->stitch, check->attempt, &r->repeat, e) < 0) ||
 		resume_find_low(
@@ -60,12 +62,17 @@ static int add_resume(struct case_curve *c, const struct resume_check *check,
 		resume_find_high(&c->stitch, check->attempt, check->from, &r->high, e) < 0)
 		return e->status;
 	if (begins && !r->repeat.renumbered)
-		resume_find_restart(&c->stitch, check->attempt, check->from, &r->restart);
+		rate_judge(&c->stitch, check->attempt, check->reference, check->from, &r->rate);
 	strbuf_init(&b, 2000);
 	r->explained = begins && resume_changes(&c->stitch, check->attempt, !check->by_amount, &b);
 	if (r->explained)
 		r->changes = arena_strdup(&c->arena, strbuf_slice(&b));
-	if (b.no_memory)
+	strbuf_clear(&b);
+	if (begins)
+		r->rate_by = (uint8_t)rate_declared(&c->stitch, check->attempt, &b);
+	if (r->rate_by != RATE_UNDECLARED)
+		r->rate_changes = arena_strdup(&c->arena, strbuf_slice(&b));
+	if (b.no_memory || !r->rate_changes)
 		r->changes = NULL;
 	strbuf_release(&b);
 	return r->changes ? RP_OK

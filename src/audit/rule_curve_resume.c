@@ -364,25 +364,6 @@ static bool has_spike(const struct case_curve *c, const struct curve_resume *r)
 	return false;
 }
 
-static void tell_restart(
-	struct findings *sink, const struct case_curve *c, const struct curve_resume *r)
-{
-	const struct resume_restart *p = &r->restart;
-	struct finding *f = finding_add(sink, FINDING_T101,
-		"%s: the learning rates of %s are those of %s, where the run began",
-		resume_name(sink, c, r), curve_steps(sink, c, p->first_x, p->last_x),
-		curve_steps(sink, c, p->source_x, p->source_x + p->last_x - p->first_x));
-
-	curve_place(f, c, p->first_x, p->last_x);
-	f->observed = quantity_real(p->after);
-	f->expected = quantity_real(p->before);
-	f->cause = "the schedule was made anew and not restored";
-	if (!r->explained)
-		return;
-	f->severity = SEVERITY_INFO;
-	f->cause = findings_text(sink, "the launch was changed: %s", r->changes);
-}
-
 /* The rule --------------------------------------------------------------------------------------
  */
 
@@ -412,8 +393,6 @@ static void run_resume(struct audit_case *a, struct findings *sink, struct cover
 			checked++;
 		else
 			tell_not_checked(cover, c, r);
-		if (r->restart.found)
-			tell_restart(sink, c, r);
 		if (r->repeat.found)
 			tell_repeat(sink, c, r);
 		/* Where the dead branch came again, both went on from the same trend. */

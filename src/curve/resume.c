@@ -17,9 +17,6 @@
 #define DRIFT_STEPS 30.0     /* after the checkpoint, in which rounding does not grow to the most */
 #define DRIFT_ERRORS 3.0
 #define FAR 6.0           /* noises, beyond which one pair alone is a difference */
-#define RESTART_LEAST 5u  /* rates of the run's beginning that come again */
-#define RESTART_MOST 20u  /* that are compared */
-#define RESTART_JUMP 0.01 /* of the rate, by which the schedule does not go on */
 
 int resume_no_memory(struct error *e)
 {
@@ -468,74 +465,6 @@ size_t resume_check_all(const struct stitch *s, struct resume_check *list)
 			list[n++] = check(s, t, i, p);
 	free(p);
 	return n;
-}
-
-/* The schedule again ----------------------------------------------------------------------------
- */
-
-/* How many of the values from `a` on are those from `b` on, at the same distances; at most `most`.
- */
-static size_t equal_run(const struct stitch_value *a, double from_a, const struct stitch_value *b,
-	double from_b, size_t most)
-{
-	size_t n = 0;
-
-	while (n < most && a[n].x - from_a == b[n].x - from_b &&
-		fabs(a[n].value - b[n].value) <= resume_rounding(&a[n], &b[n]))
-		n++;
-	return n;
-}
-
-static size_t smallest(size_t a, size_t b)
-{
-	return a < b ? a : b;
-}
-
-/* The values that a run begins with move, and none of them come again later in its first attempt.
- */
-static bool tells_a_beginning(const struct stitch_value *v, size_t n, size_t compared)
-{
-	bool moves = false;
-
-	for (size_t i = 1; i < compared; i++)
-		moves = moves || fabs(v[i].value - v[0].value) > resume_rounding(&v[i], &v[0]);
-	for (size_t i = 1; moves && i + RESTART_LEAST <= n; i++)
-		if (equal_run(v + i, v[i].x, v, v[0].x, RESTART_LEAST) == RESTART_LEAST)
-			return false;
-	return moves;
-}
-
-void resume_find_restart(
-	const struct stitch *s, uint32_t attempt, double from, struct resume_restart *out)
-{
-	const struct stitch_track *t = stitch_track_of(s, CURVE_LR);
-	uint32_t root = s->attempts.items[attempt].parent, last;
-	size_t i, iend, k, kend;
-
-	*out = (struct resume_restart){0};
-	if (!t || root == CURVE_NONE ||
-		stitch_branch(s, t, s->attempts.items[attempt].parent, from, &last, 1) == 0)
-		return;
-	while (s->attempts.items[root].parent != CURVE_NONE)
-		root = s->attempts.items[root].parent;
-	if (s->attempts.items[root].from != 0)
-		return;
-	stitch_values_of(t, root, &i, &iend);
-	stitch_values_of(t, attempt, &k, &kend);
-	while (k < kend && t->values.items[k].x <= from)
-		k++;
-	const struct stitch_value *begin = t->values.items + i, *again = t->values.items + k;
-	size_t n = smallest(smallest(iend - i, kend - k), RESTART_MOST);
-	if (n < RESTART_LEAST || equal_run(again, from, begin, 0, n) < n ||
-		!tells_a_beginning(begin, iend - i, n))
-		return;
-	const struct stitch_value *before = &t->values.items[last];
-	double size = fmax(fabs(before->value), fabs(again->value));
-	if (!(fabs(again->value - before->value) >
-		    RESTART_JUMP * size + resume_rounding(before, again)))
-		return;
-	*out = (struct resume_restart){
-		true, again[0].x, again[n - 1].x, begin[0].x, before->value, again->value};
 }
 
 /* What the launches say -------------------------------------------------------------------------

@@ -106,23 +106,6 @@ int resume_find_low(const struct stitch *s, uint32_t attempt, double from, doubl
 int resume_find_high(const struct stitch *s, uint32_t attempt, double from, struct resume_low *out,
 	struct error *e);
 
-/* The rates at which an attempt begins, where they are those of the whole run's beginning. */
-struct resume_restart {
-	bool found;
-	double first_x, last_x; /* of the attempt: as far as they were compared */
-	double source_x;        /* where the run begins */
-	double before, after;   /* the last rate before the resume, the first one behind it */
-};
-
-/*
- * Whether the learning rate starts again at a resume from x: its first values are those of the
- * run's first steps, at the same distances, and do not go on from the last one before. Not where
- * rates come back anyway (cyclic schedules) or stand still. O(n) in the rates of the run's first
- * attempt.
- */
-void resume_find_restart(
-	const struct stitch *s, uint32_t attempt, double from, struct resume_restart *out);
-
 /* The settings that the logs give for an attempt and, with another value, for its parent: "seed 42
  * -> 43"; those that only say how many samples a step has are left out unless `batch`. False where
  * there are none. */
