@@ -67,6 +67,7 @@ size_t console_plain(struct slice text, char *out, uint16_t *from);
  * a zone is taken for UTC. Of dates with two slashes the month comes first, unless it cannot be
  * one.
  */
+#define CONSOLE_CLOCK_MIN 19u /* bytes of the shortest one */
 double console_clock(struct slice text);
 
 /*
@@ -128,6 +129,8 @@ enum console_flag {
 	CONSOLE_DATA_BEFORE = 256,
 	CONSOLE_AS_STEPS = 512,
 	CONSOLE_BITS = 1024,
+	CONSOLE_LOSS_FROM_0 = 2048,
+	CONSOLE_AT_LAUNCH = 4096,
 };
 
 #define CONSOLE_SHAPES_MAX 64u

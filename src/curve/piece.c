@@ -592,6 +592,38 @@ static int relate_all(struct pieces *all, const struct curve_log *l, struct erro
 	return RP_OK;
 }
 
+static uint32_t last_piece_of(const struct pieces *all, uint32_t file)
+{
+	for (uint32_t i = (uint32_t)all->list.count; i-- > 0;)
+		if (all->list.items[i].file == file && all->list.items[i].values > 0)
+			return i;
+	return CURVE_NONE;
+}
+
+/*
+ * A file that goes on where another one of the same process ended is of the same launch. One in
+ * which the step goes back is not, whatever its name says.
+ */
+static void join_processes(struct pieces *all, const struct curve_log *l)
+{
+	for (uint32_t i = 1; i < all->list.count; i++) {
+		struct piece *b = &all->list.items[i];
+		uint32_t before = CURVE_NONE;
+		if (all->list.items[i - 1].file == b->file || b->values == 0 ||
+			b->same_as != CURVE_NONE || b->copy_of != CURVE_NONE || isfinite(b->loaded))
+			continue;
+		for (uint32_t f = l->files.items[b->file].continues; f > 0 && before == CURVE_NONE;
+			f = l->files.items[f - 1].continues)
+			before = last_piece_of(all, f - 1);
+		if (before == CURVE_NONE)
+			continue;
+		const struct piece *a = &all->list.items[before];
+		bool alike = l->series.items[a->main].role == l->series.items[b->main].role;
+		if (alike ? b->first_x > a->last_x : b->first_x >= a->last_x)
+			set_same(all, b, before, 0, 1);
+	}
+}
+
 int pieces_cut(struct pieces *p, const struct curve_log *l, struct error *e)
 {
 	size_t first = 0, first_mark = 0;
@@ -624,6 +656,8 @@ int pieces_cut(struct pieces *p, const struct curve_log *l, struct error *e)
 		status = piece_cut_carried(p, l, e);
 	if (status == RP_OK)
 		status = relate_all(p, l, e);
+	if (status == RP_OK)
+		join_processes(p, l);
 	if (status < 0)
 		pieces_release(p);
 	return status;
