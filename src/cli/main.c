@@ -88,7 +88,7 @@
  *                                 stitch_lineage which continues which, stitch_tracks, stitch_hidden resumes
  *   resume, resume_repeat, resume_stretch
  *                                 first steps against the dead branch; earlier steps again; low stretches
- *   rate                          whether the learning rate goes on at a resume
+ *   rate, rate_launch             whether the learning rate goes on at a resume; what launches say of it
  *   spikes, window                spikes and shifts; running medians
  * audit/      the rules: audit, case, rules.def, rule_integrity, rule_position, rule_rng, rule_counters,
  *             rule_optimizer_state, rule_settings, rule_schedule, rule_scaler, rule_weights, rule_averages,
