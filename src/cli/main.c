@@ -26,6 +26,7 @@
  *   zip, torch, torch_legacy      what torch.save writes
  *   pickle, pickle_judge, pickle_classes.def, pickle_ops.def, rebuild, container_pickle
  *                                 pickles: decoding, what loading would run, what their calls mean
+ *   foreign, foreign.def          formats that are not read, by name
  *   safetensors, npy, literal     tensors of others: safetensors; numpy.save and savez, and their headers
  *   json, container_json
  *   print_tensor                  the elements of small tensors, printed
@@ -69,9 +70,9 @@
  *   read_console, console.def     console logs of trainers; console_keys finds the lines that matter,
  *                                 console_shape recognises them, console_line takes them apart,
  *                                 console_points makes points of their fields, console_form those of
- *                                 rows like earlier ones in one pass, console_bars of
- *                                 progress bars, console_patterns of what the user describes;
- *                                 console_marks: launches, saves, …
+ *                                 rows like earlier ones in one pass, console_bars of progress bars,
+ *                                 console_patterns of what the user describes; console_marks: launches,
+ *                                 saves, …
  *   naming, names.def, words.def, roles.def
  *                                 what the name of a series says
  *   rows, xs.def                  records of names and numbers into points
@@ -84,12 +85,15 @@
  *                                 event files
  *   piece                         launches cut out of files; piece_carried: out of files that each
  *                                 launch carries on
- *   stitch                        the one line of all attempts: stitch_attempts made of pieces,
+ *   stitch                        the one line of all attempts: stitch_attempts made of pieces, stitch_order,
  *                                 stitch_lineage which continues which, stitch_tracks, stitch_hidden resumes
  *   resume, resume_repeat, resume_stretch
  *                                 first steps against the dead branch; earlier steps again; low stretches
+ *   consumed, stitch_consumed     how many samples a step has; with another batch at a resume: resume_amounts,
+ *                                 resume_ramp
  *   rate, rate_launch             whether the learning rate goes on at a resume; what launches say of it
- *   spikes, window                spikes and shifts; running medians
+ *   spikes, spikes_place, spikes_olmo, window
+ *                                 spikes and shifts; what is near them; another rule; running medians
  * audit/      the rules: audit, case, rules.def, rule_integrity, rule_position, rule_rng, rule_counters,
  *             rule_optimizer_state, rule_settings, rule_schedule, rule_scaler, rule_weights, rule_averages,
  *             rule_optimizer, rule_values, rule_replicas, rule_run, rule_copy; counting, trail: units of
@@ -97,7 +101,8 @@
  *             about sample logs: seams, rule_data,
  *             rule_data_epochs, rule_data_ranks, rule_data_attempts; mixture_table, mixture_stages, rule_mixture,
  *             rule_stages, rule_ratios, rule_sources, rule_rank_mixture; about loss logs: curves, curve_words,
- *             rule_curve_line, rule_curve_epochs, rule_curve_resume, rule_curve_rate, rule_curve_spikes;
+ *             rule_curve_line, rule_curve_batch, rule_curve_epochs, rule_curve_resume, rule_curve_rate,
+ *             rule_curve_spikes;
  *             defects, defects.def, defect_conditions, rule_defects: what frameworks get wrong, and in
  *             which versions; environment: the versions that will resume;
  *             policy, policies.def: what a gate asks for; verdict: one word, its evidence, an exit status

@@ -9,85 +9,6 @@
 /* Attempts from pieces --------------------------------------------------------------------------
  */
 
-struct launch {
-	uint32_t piece; /* the first one of it */
-	double wall;
-	uint64_t order; /* where the clock does not tell */
-};
-
-static int by_order(const void *pa, const void *pb)
-{
-	const struct launch *a = pa, *b = pb;
-
-	if (a->order != b->order)
-		return a->order < b->order ? -1 : 1;
-	return (a->piece > b->piece) - (a->piece < b->piece);
-}
-
-static int by_wall(const void *pa, const void *pb)
-{
-	const struct launch *a = pa, *b = pb;
-
-	if (a->wall != b->wall)
-		return a->wall < b->wall ? -1 : 1;
-	return by_order(pa, pb);
-}
-
-static uint32_t root_of(const struct pieces *all, size_t i)
-{
-	uint32_t as = all->list.items[i].same_as;
-
-	return as == CURVE_NONE ? (uint32_t)i : as;
-}
-
-/*
- * By files and places in them. A file that is carried on shows which of two launches was the later
- * one; what it alone has comes next to the launch whose log there is. `order` has room for all
- * pieces; what it holds of those that are the same as others means nothing.
- */
-static void order_pieces(const struct stitch_building *b, uint64_t *order)
-{
-	const struct pieces *all = &b->pieces;
-
-	for (size_t i = 0; i < all->list.count; i++)
-		order[i] = 2 * i + 1;
-	for (size_t i = 1; i < all->list.count; i++) {
-		const struct piece *p = &all->list.items[i], *before = p - 1;
-		if (p->file != before->file || !piece_is_carried(b->l, p))
-			continue;
-		uint32_t own = root_of(all, i), other = root_of(all, i - 1);
-		bool known = !piece_is_carried(b->l, &all->list.items[own]);
-		bool other_known = !piece_is_carried(b->l, &all->list.items[other]);
-		if (known && !other_known)
-			order[other] = order[own] - 1;
-		else if (order[own] < order[other] || (other_known && !known))
-			order[own] = order[other] + 1;
-	}
-}
-
-/*
- * Bring launches into the order in which they happened: by the clock where all say it, else by file
- * and place in it. A clock that was set back does not turn around what stands in one file.
- */
-static void order_launches(struct stitch_building *b, struct launch *list, size_t n)
-{
-	double latest = -INFINITY;
-	uint32_t file = CURVE_NONE;
-
-	qsort(list, n, sizeof *list, by_order);
-	for (size_t i = 0; i < n; i++)
-		if (!isfinite(list[i].wall))
-			return;
-	for (size_t i = 0; i < n; i++) {
-		const struct piece *p = &b->pieces.list.items[list[i].piece];
-		if (p->file == file && list[i].wall < latest)
-			list[i].wall = latest;
-		file = p->file;
-		latest = list[i].wall;
-	}
-	qsort(list, n, sizeof *list, by_wall);
-}
-
 static enum stitch_cut cut_of(const struct piece *p)
 {
 	if (p->copy_of != CURVE_NONE)
@@ -132,23 +53,19 @@ int stitch_make_attempts(struct stitch_building *b, struct error *e)
 {
 	struct stitch *s = b->s;
 	size_t n = 0, count = b->pieces.list.count;
-	struct launch *list = calloc(count + 1, sizeof *list);
-	uint64_t *order = calloc(count + 1, sizeof *order);
-	int status = RP_OK;
+	struct stitch_launch *list = calloc(count + 1, sizeof *list);
 
 	b->attempt_of = calloc(count + 1, sizeof *b->attempt_of);
-	if (!list || !order || !b->attempt_of) {
+	if (!list || !b->attempt_of) {
 		free(list);
-		free(order);
 		return stitch_no_memory(e);
 	}
-	order_pieces(b, order);
 	for (uint32_t i = 0; i < count; i++) {
 		const struct piece *p = &b->pieces.list.items[i];
 		if (p->same_as == CURVE_NONE && p->values > 0)
-			list[n++] = (struct launch){i, p->wall_first, order[i]};
+			list[n++] = (struct stitch_launch){i, p->wall_first, 0};
 	}
-	order_launches(b, list, n);
+	int status = stitch_order_launches(b, list, n, e);
 	for (size_t i = 0; i < count; i++)
 		b->attempt_of[i] = CURVE_NONE;
 	for (size_t i = 0; i < n && status == RP_OK; i++) {
@@ -186,7 +103,6 @@ int stitch_make_attempts(struct stitch_building *b, struct error *e)
 			take_piece(&s->attempts.items[b->attempt_of[i]], p, b->l);
 	}
 	free(list);
-	free(order);
 	return status;
 }
 

@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "curve/rate.h"
 #include "curve/resume.h"
@@ -96,6 +97,55 @@ START_TEST(takes_the_loaded_step_and_files_as_they_come)
 	work_out(NULL);
 	assert_attempt(1, 16, 40, 15, 0);
 	ck_assert_uint_eq(s.attempts.items[1].how, STITCH_SAID);
+	end();
+}
+END_TEST
+
+/* Files without clocks, as they are named; the order that comes out; what the notes say of it. */
+static const struct named {
+	const char *names, *order, *note;
+} named[] = {
+	{"ab", "ab", NULL},
+	{"ba", "ab", "b is put behind a, against their names: it begins at 41"},
+	{"cba", "abc", "c is put behind b"},
+	{"bca", "abc", "b is put behind a"},
+	/* It ends before the other one begins. */
+	{"ca", "ac", "c is put behind a"},
+	/* A rollback, and one behind steps that no log has: as they are named. */
+	{"abd", "abd", "b is taken to be older than d"},
+	{"adb", "adb", "d is taken to be older than b"},
+	{"acb", "acb", "c is taken to be older than b"},
+	/* A second fresh start is the newer one. */
+	{"ae", "ae", "a is taken to be older than e"},
+	{"ea", "ea", "e is taken to be older than a"},
+};
+
+START_TEST(puts_logs_without_clocks_in_order_by_their_steps)
+{
+	static const struct {
+		const char *name;
+		int first, last, shift;
+	} logs[] = {{"a", 1, 60, 0}, {"b", 41, 100, 0}, {"c", 91, 150, 0}, {"d", 51, 90, 0},
+		{"e", 1, 50, 500}};
+	const struct named *t = &named[_i];
+	size_t n = strlen(t->names);
+	bool told = false;
+
+	maker_begin(&m);
+	for (size_t i = 0; i < n; i++) {
+		const int k = t->names[i] - 'a';
+		file(logs[k].name);
+		steps(logs[k].first, logs[k].last, logs[k].shift, 0);
+	}
+	work_out(NULL);
+	ck_assert_uint_eq(s.attempts.count, n);
+	for (size_t i = 0; i < n; i++)
+		ck_assert_int_eq(*m.log.files.items[s.attempts.items[i].file].path, t->order[i]);
+	for (size_t i = 0; i < s.notes.count; i++)
+		told = told ||
+		       (t->note && strncmp(s.notes.items[i], t->note, strlen(t->note)) == 0);
+	ck_assert_int_eq(told, t->note != NULL);
+	ck_assert(t->note || s.notes.count == 0);
 	end();
 }
 END_TEST
@@ -670,6 +720,8 @@ Suite *suite_stitch(void)
 
 	tcase_add_test(t, cuts_where_the_step_goes_back);
 	tcase_add_test(t, takes_the_loaded_step_and_files_as_they_come);
+	tcase_add_loop_test(t, puts_logs_without_clocks_in_order_by_their_steps, 0,
+		sizeof named / sizeof *named);
 	tcase_add_test(t, knows_which_branch_a_checkpoint_is_on);
 	tcase_add_test(t, takes_saves_where_nothing_is_said);
 	tcase_add_test(t, orders_attempts_by_the_clock);
