@@ -61,6 +61,8 @@ static int add_resume(struct case_curve *c, const struct resume_check *check,
 			&c->stitch, check->attempt, check->from, r->replayed_to, &r->low, e) < 0 ||
 		resume_find_high(&c->stitch, check->attempt, check->from, &r->high, e) < 0)
 		return e->status;
+	if (begins)
+		resume_find_ramp(&c->stitch, check->attempt, &r->ramp);
 	if (begins && !r->repeat.renumbered)
 		rate_judge(&c->stitch, check->attempt, check->reference, check->from, &r->rate);
 	strbuf_init(&b, 2000);

@@ -20,6 +20,7 @@ struct curve_resume {
 	struct resume_check check;
 	struct resume_repeat repeat;
 	struct resume_low low, high;
+	struct resume_ramp ramp;
 	struct rate_change rate;
 	/* What the sample log says of the replay that it begins: the last step that is one. NAN
 	 * where there is no log, or none. */

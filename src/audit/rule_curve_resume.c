@@ -113,8 +113,10 @@ static void tell_difference_by_amount(
 			who, batch, unit, number(sink, k->loss.observed), other,
 			number(sink, k->loss.expected), rounded_text(sink, k->loss.tolerance, 2));
 	curve_place(f, c, k->loss.x, k->loss.x);
-	f->observed = quantity_real(k->loss.observed);
-	f->expected = quantity_real(k->loss.expected);
+	if (!(k->outcome == RESUME_DIFFERS && k->weak)) {
+		f->observed = quantity_real(k->loss.observed);
+		f->expected = quantity_real(k->loss.expected);
+	}
 	f->meaning = amount_evidence(sink, c, k);
 	if (r->explained)
 		f->cause = findings_text(sink, "the launch was changed: %s", r->changes);

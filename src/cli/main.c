@@ -88,8 +88,11 @@
  *                                 stitch_lineage which continues which, stitch_tracks, stitch_hidden resumes
  *   resume, resume_repeat, resume_stretch
  *                                 first steps against the dead branch; earlier steps again; low stretches
+ *   consumed, stitch_consumed     how many samples a step has; with another batch at a resume: resume_amounts,
+ *                                 resume_ramp
  *   rate                          whether the learning rate goes on at a resume
- *   spikes, window                spikes and shifts; running medians
+ *   spikes, spikes_place, spikes_olmo, window
+ *                                 spikes and shifts; what is near them; another rule; running medians
  * audit/      the rules: audit, case, rules.def, rule_integrity, rule_position, rule_rng, rule_counters,
  *             rule_optimizer_state, rule_settings, rule_schedule, rule_scaler, rule_weights, rule_averages,
  *             rule_optimizer, rule_values, rule_replicas, rule_run, rule_copy; counting, trail: units of
@@ -97,7 +100,8 @@
  *             about sample logs: seams, rule_data,
  *             rule_data_epochs, rule_data_ranks, rule_data_attempts; mixture_table, mixture_stages, rule_mixture,
  *             rule_stages, rule_ratios, rule_sources, rule_rank_mixture; about loss logs: curves, curve_words,
- *             rule_curve_line, rule_curve_epochs, rule_curve_resume, rule_curve_rate, rule_curve_spikes;
+ *             rule_curve_line, rule_curve_batch, rule_curve_epochs, rule_curve_resume, rule_curve_rate,
+ *             rule_curve_spikes;
  *             defects, defects.def, defect_conditions, rule_defects: what frameworks get wrong, and in
  *             which versions; environment: the versions that will resume;
  *             policy, policies.def: what a gate asks for; verdict: one word, its evidence, an exit status

@@ -268,7 +268,7 @@ static bool x_of(const struct form *f, const struct fit *fit, double *x)
 
 	if (f->shape->how == CONSOLE_ON_LINE) {
 		*x = (double)n->mantissa;
-		return true;
+		return *x > 0 || !(f->shape->flags & CONSOLE_AT_LAUNCH);
 	}
 	return value_of(n, between(fit, &f->x_begin, &f->x_end), x, &resolution) && isfinite(*x);
 }

@@ -26,7 +26,8 @@ struct console_below {
 	const struct console_shape *shape;
 	double x, wall;
 	enum curve_unit unit;
-	uint64_t until; /* the last line that may belong to it */
+	uint64_t until;   /* the last line that may belong to it */
+	bool from_epochs; /* x was worked out from an epoch and a batch of it */
 };
 
 /* What a progress bar shows at its place. */

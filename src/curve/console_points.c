@@ -60,6 +60,14 @@ static int find_series(struct console *c, const struct console_place *at, struct
 	return RP_OK;
 }
 
+static bool counts_from_0(const struct console_shape *s, enum curve_role role)
+{
+	bool loss = role == CURVE_LOSS || role == CURVE_PART_LOSS || role == CURVE_SOURCE_LOSS;
+
+	return (s->flags & CONSOLE_FROM_0 && role != CURVE_VALID_LOSS) ||
+	       (s->flags & CONSOLE_LOSS_FROM_0 && loss);
+}
+
 int console_put(struct console *c, struct console_place *at, uint32_t series, double value,
 	float resolution, struct error *e)
 {
@@ -68,7 +76,7 @@ int console_put(struct console *c, struct console_place *at, uint32_t series, do
 
 	at->series = series;
 	at->role = series == CURVE_NONE ? CURVE_OTHER : r->log->series.items[series].role;
-	if (at->shape->flags & CONSOLE_FROM_0 && at->role != CURVE_VALID_LOSS)
+	if (counts_from_0(at->shape, at->role))
 		x += 1;
 	if (at->role != CURVE_OTHER) {
 		c->marks.last_x = x;

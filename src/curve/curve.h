@@ -64,9 +64,10 @@ struct curve_file {
 	const char *writer; /* the trainer or logger, in words: "Megatron-LM", "TensorBoard"; "" */
 	uint8_t span;       /* enum curve_span */
 	uint64_t lines, points;
-	uint64_t lost;    /* lines or records that were damaged */
-	bool torn;        /* ends within a line or record */
-	const char *note; /* one clause of what the reader assumed; "" */
+	uint64_t lost;      /* lines or records that were damaged */
+	bool torn;          /* ends within a line or record */
+	uint32_t continues; /* 1 + the file that the same process wrote into before; 0: none */
+	const char *note;   /* one clause of what the reader assumed; "" */
 };
 
 struct curve_series {

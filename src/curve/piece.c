@@ -71,7 +71,8 @@ static uint32_t choose_main(const struct curve_log *l, uint32_t file, enum curve
 
 struct last_seen {
 	double x, value;
-	uint32_t stamp; /* of the piece in which that was */
+	uint32_t stamp;         /* of the piece in which that was */
+	uint32_t falls, values; /* of a count: how often it fell though x rose */
 };
 
 struct cutting {
@@ -101,6 +102,18 @@ static double median(double *list, size_t n)
 	return list[n / 2];
 }
 
+static bool is_count(const struct curve_series *s)
+{
+	return s->role == CURVE_SAMPLE_COUNT || s->role == CURVE_TOKEN_COUNT;
+}
+
+static void see(struct last_seen *s, const struct curve_point *p, uint32_t stamp)
+{
+	s->x = p->x;
+	s->value = p->value;
+	s->stamp = stamp;
+}
+
 /* How the main series of the file goes: how often back, and how long a point usually takes. */
 static int survey(struct cutting *c, size_t first, struct error *e)
 {
@@ -112,6 +125,12 @@ static int survey(struct cutting *c, size_t first, struct error *e)
 		return piece_no_memory(e);
 	for (size_t i = first; i < c->end; i++) {
 		const struct curve_point *p = &c->l->points.items[i];
+		struct last_seen *seen = &c->last[p->series];
+		if (is_count(&c->l->series.items[p->series])) {
+			seen->falls += seen->values > 0 && p->x > seen->x && p->value < seen->value;
+			seen->values++;
+			see(seen, p, 0);
+		}
 		if (p->series != c->main)
 			continue;
 		points++;
@@ -153,15 +172,20 @@ static struct piece *begin_piece(struct cutting *c, size_t first, size_t first_m
 	return p;
 }
 
+/* What is called a count of tokens may be those of each step: it falls time and again. */
+static bool counts(const struct last_seen *s)
+{
+	return s->falls <= JUMBLED_LEAST || s->falls <= s->values / JUMBLED_SHARE;
+}
+
 /* Whether what a series says went back within the piece. */
 static bool goes_back(const struct cutting *c, const struct curve_point *p)
 {
 	const struct last_seen *s = &c->last[p->series];
-	uint8_t role = c->l->series.items[p->series].role;
 
 	if (s->stamp != c->stamp)
 		return false;
-	return p->x < s->x || ((role == CURVE_SAMPLE_COUNT || role == CURVE_TOKEN_COUNT) &&
+	return p->x < s->x || (is_count(&c->l->series.items[p->series]) && counts(s) &&
 				      p->x > s->x && p->value < s->value);
 }
 
@@ -210,13 +234,12 @@ static size_t walk_piece(struct cutting *c, struct piece *p, size_t *mark, bool 
 		}
 		if (s->unit == c->p->axis && !c->jumbled && goes_back(c, q)) {
 			suspect = suspect == SIZE_MAX ? i : suspect;
-			if (q->series == c->main || s->role == CURVE_SAMPLE_COUNT ||
-				s->role == CURVE_TOKEN_COUNT) {
+			if (q->series == c->main || is_count(s)) {
 				*back = true;
 				return record_begin(c, suspect, p->first + 1);
 			}
 		}
-		c->last[q->series] = (struct last_seen){q->x, q->value, c->stamp};
+		see(&c->last[q->series], q, c->stamp);
 		if (q->series == c->main) {
 			if (any && q->wall - wall > GAP_INTERVALS * c->usual &&
 				q->wall - wall > GAP_SECONDS) {
@@ -569,6 +592,38 @@ static int relate_all(struct pieces *all, const struct curve_log *l, struct erro
 	return RP_OK;
 }
 
+static uint32_t last_piece_of(const struct pieces *all, uint32_t file)
+{
+	for (uint32_t i = (uint32_t)all->list.count; i-- > 0;)
+		if (all->list.items[i].file == file && all->list.items[i].values > 0)
+			return i;
+	return CURVE_NONE;
+}
+
+/*
+ * A file that goes on where another one of the same process ended is of the same launch. One in
+ * which the step goes back is not, whatever its name says.
+ */
+static void join_processes(struct pieces *all, const struct curve_log *l)
+{
+	for (uint32_t i = 1; i < all->list.count; i++) {
+		struct piece *b = &all->list.items[i];
+		uint32_t before = CURVE_NONE;
+		if (all->list.items[i - 1].file == b->file || b->values == 0 ||
+			b->same_as != CURVE_NONE || b->copy_of != CURVE_NONE || isfinite(b->loaded))
+			continue;
+		for (uint32_t f = l->files.items[b->file].continues; f > 0 && before == CURVE_NONE;
+			f = l->files.items[f - 1].continues)
+			before = last_piece_of(all, f - 1);
+		if (before == CURVE_NONE)
+			continue;
+		const struct piece *a = &all->list.items[before];
+		bool alike = l->series.items[a->main].role == l->series.items[b->main].role;
+		if (alike ? b->first_x > a->last_x : b->first_x >= a->last_x)
+			set_same(all, b, before, 0, 1);
+	}
+}
+
 int pieces_cut(struct pieces *p, const struct curve_log *l, struct error *e)
 {
 	size_t first = 0, first_mark = 0;
@@ -601,6 +656,8 @@ int pieces_cut(struct pieces *p, const struct curve_log *l, struct error *e)
 		status = piece_cut_carried(p, l, e);
 	if (status == RP_OK)
 		status = relate_all(p, l, e);
+	if (status == RP_OK)
+		join_processes(p, l);
 	if (status < 0)
 		pieces_release(p);
 	return status;

@@ -42,7 +42,8 @@ static int open_below(
 		b->x = c->marks.last_x;
 		b->unit = c->marks.unit;
 	} else if (!isnan(m->head.epoch) && m->head.total > 0) {
-		b->x = m->head.epoch - 1 + m->head.x / m->head.total;
+		b->x = (m->head.epoch - 1) * m->head.total + m->head.x;
+		b->from_epochs = true;
 	}
 	return RP_OK;
 }
@@ -77,6 +78,8 @@ static bool take_below(
 		else if (slice_starts(f.name, SLICE("Eval ")))
 			f.name = (struct slice){f.name.p + 5, f.name.n - 5};
 		c->r->wall = b->wall;
+		if (b->from_epochs)
+			c->note = "steps are worked out from epochs and the batches of each";
 		*status = console_add_field(c, &place, &f, e);
 		return true;
 	}
@@ -119,6 +122,8 @@ static int take_match(struct console *c, const struct console_line *l,
 		return e->status;
 	if (s->how == CONSOLE_TURN)
 		return take_turn(c, m->head.x, e);
+	if (s->flags & CONSOLE_AT_LAUNCH && m->head.x <= 0)
+		return console_launch(&c->marks, e);
 	bool lightning = s->how == CONSOLE_BAR && slice_find(l->text, SLICE("v_num=")) != SIZE_MAX;
 	meet_trainer(c, lightning ? "Lightning" : s->trainer);
 	switch (s->how) {

@@ -185,7 +185,16 @@ static int probe(const char *name, const char *head, size_t n)
 
 /* Reading -------------------------------------------------------------------------------------- */
 
-/* What a TensorBoard export is of: its name is run-<run>-tag-<tag>.csv. */
+/* DeepSpeed's monitor: a file for each series, called so with '_' for '/', and x is samples. */
+static bool is_monitor(const char *name, size_t count)
+{
+	return count == 2 && slice_starts(slice_of(name), SLICE("Train_Samples_"));
+}
+
+/*
+ * What the file is of: an export of TensorBoard is called run-<run>-tag-<tag>.csv, a file of
+ * DeepSpeed's monitor <tag>.csv.
+ */
 static struct slice tag_of_name(const char *name)
 {
 	struct slice tag = slice_of(name);
@@ -210,6 +219,10 @@ static int take_header(struct table *t, size_t count, struct error *e)
 	}
 	if (h.wall && h.value)
 		curve_writer(r, "TensorBoard");
+	if (is_monitor(r->name, count)) {
+		t->rows.unit_of_step = CURVE_SAMPLES;
+		curve_writer(r, "DeepSpeed");
+	}
 	if (h.epoch && h.step && strcmp(r->name, "metrics.csv") == 0) {
 		t->rows.plus = 1;
 		curve_writer(r, "Lightning");
@@ -218,7 +231,8 @@ static int take_header(struct table *t, size_t count, struct error *e)
 	rows_drop(&t->rows);
 	for (size_t i = 0; i < count; i++) {
 		struct slice name = t->cells[i];
-		if (h.wall && slice_is(name, "Value"))
+		if ((h.wall && slice_is(name, "Value")) ||
+			(is_monitor(r->name, count) && !rows_x_of(name)))
 			name = tag_of_name(r->name);
 		if (rows_column(&t->rows, name, &t->columns[i], e) < 0)
 			return e->status;

@@ -188,14 +188,14 @@ static struct resume_series compare_series(const struct resume_pairs *p, double 
 
 /*
  * Where it is not said from which step an attempt went on, its first mean may cover fewer steps
- * than the one of the dead branch: it is left out where all others would match.
+ * than the one of the dead branch: it is left out where the next ones, if there are any, match.
  */
 static void drop_partial(const struct stitch_attempt *a, struct resume_pairs *p, double from)
 {
-	if (!a->mean || a->how >= STITCH_SAID || p->n < 3 ||
+	if (!a->mean || a->how >= STITCH_SAID || p->n == 0 ||
 		difference(&p->list[0]) <= tolerance(&p->list[0], from, 1))
 		return;
-	for (size_t i = 1; i < 3; i++)
+	for (size_t i = 1; i < p->n && i < 3; i++)
 		if (difference(&p->list[i]) > tolerance(&p->list[i], from, 1))
 			return;
 	p->n--;

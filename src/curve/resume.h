@@ -106,10 +106,20 @@ int resume_find_low(const struct stitch *s, uint32_t attempt, double from, doubl
 int resume_find_high(const struct stitch *s, uint32_t attempt, double from, struct resume_low *out,
 	struct error *e);
 
+/* A batch that ramps up anew, as it did when the run began. */
+struct resume_ramp {
+	bool found;
+	bool rises;           /* it is seen to; else the log is too short for that */
+	double batch, before; /* samples of a step behind the resume, and before it */
+	double last_x;        /* the last step with that batch */
+	double next;          /* the batch behind it; NAN where it does not rise */
+};
+
+void resume_find_ramp(const struct stitch *s, uint32_t attempt, struct resume_ramp *out);
+
 /* The settings that the logs give for an attempt and, with another value, for its parent: "seed 42
  * -> 43"; those that only say how many samples a step has are left out unless `batch`. False where
  * there are none. */
-bool resume_changes(
-	const struct stitch *s, uint32_t attempt, bool batch, struct strbuf *out);
+bool resume_changes(const struct stitch *s, uint32_t attempt, bool batch, struct strbuf *out);
 
 #endif

@@ -68,6 +68,7 @@ struct spike {
 struct spike_curve {
 	const double *x, *v;
 	const float *resolution; /* or NULL */
+	const float *noise;      /* of each point in that of the others, or NULL: all alike */
 	const uint32_t *attempt; /* or NULL */
 	size_t n;
 	bool down; /* look for drops too */

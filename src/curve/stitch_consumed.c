@@ -14,6 +14,7 @@
 #define RAMP_STEPS 8.0         /* steps of another size, and … */
 #define RAMP_SHARE 0.01        /* … their share of all, that are no epochs' last batches */
 #define OFF_BY 1.5             /* steps by which counters may be off */
+#define STILL 3u               /* equal counts in a row that are none */
 #define COARSE 20.0            /* roundings that counts are apart to tell their pace */
 #define PARTS_MAX 4096u        /* of a line, of which the usual batch is told */
 
@@ -56,20 +57,27 @@ static enum curve_role role_of(enum curve_unit unit)
 static bool take_counter(struct measuring *m, uint32_t attempt)
 {
 	const struct stitch_track *t = stitch_track_of(m->b->s, role_of(m->unit));
-	size_t i, end, parts = 0;
+	size_t i, end, parts = 0, falls = 0;
 
 	if (!t)
 		return true;
 	stitch_values_of(t, attempt, &i, &end);
-	for (size_t k = i; k < end; k++)
+	for (size_t k = i; k < end; k++) {
 		parts += t->values.items[k].value != floor(t->values.items[k].value);
-	/* An epoch's number alone says nothing of what is consumed within it. */
-	if (m->unit == CURVE_EPOCHS && 2 * parts < end - i)
+		falls += k > i && t->values.items[k].value < t->values.items[k - 1].value;
+	}
+	/* An epoch's number alone says nothing of what is consumed within it, and what goes up and
+	 * down is no count. */
+	if ((m->unit == CURVE_EPOCHS && 2 * parts < end - i) || falls > 0)
 		return true;
+	size_t n = end - i;
 	for (; i < end; i++)
 		if (!add_count(m, t->values.items[i].x, t->values.items[i].value,
 			    t->values.items[i].resolution))
 			return false;
+	/* Nor what stands still: the tokens of each step. */
+	if (n > STILL && m->counts.count == 1)
+		m->counts.count = 0;
 	return true;
 }
 
@@ -549,6 +557,18 @@ static void fill_amounts(struct stitch *s)
 	}
 }
 
+static void note_renumbered(struct stitch *s)
+{
+	for (size_t i = 0; i < s->attempts.count; i++) {
+		const struct stitch_attempt *a = &s->attempts.items[i];
+		if (a->renumbered != 0)
+			stitch_note(s,
+				"attempt %u numbers its steps anew, as what was consumed divided by "
+				"its batch: its step %.0f is shown as %.0f",
+				a->number, a->first_x - a->renumbered, a->first_x);
+	}
+}
+
 /* The least sure way in which what an attempt consumed is known. */
 static enum consumed_how worst_how(const struct stitch *s)
 {
@@ -571,6 +591,7 @@ int stitch_choose_unit(struct stitch_building *b, const struct stitch_options *o
 	bool all = s->unit != CURVE_UNITS;
 
 	fill_amounts(s);
+	note_renumbered(s);
 	s->by = s->axis;
 	for (uint32_t i = 0; all && i < s->attempts.count; i++)
 		all = isfinite(stitch_amount(s, i, s->attempts.items[i].last_x));

@@ -152,7 +152,12 @@ static const struct line_case {
 		"[batch=10/100]:\n\t Train time/batch: 9\n\t Train loss/train/total: 2.3000\n\t Train lr-DecoupledAdamW/group0: 0.0003\n[batch=11/100]:\n\t Train loss/train/total: 2.2500\n",
 		"loss/train/total", "10:2.3 11:2.25", CURVE_LOSS, CURVE_STEPS, CURVE_OF_STEP},
 	{"Composer", "[epoch=2][batch=25/100]:\n\t Train loss/train/total: 2.3000\n",
-		"loss/train/total", "1.25:2.3", CURVE_LOSS, CURVE_EPOCHS, CURVE_OF_STEP},
+		"loss/train/total", "125:2.3", CURVE_LOSS, CURVE_STEPS, CURVE_OF_STEP},
+	/* What is measured behind a batch is logged at the next one's number, its loss at its own.
+	 */
+	{"Composer",
+		"[metric][batch=8]: loss/train/total: 2.3000 \n[metric][batch=9]: lr-DecoupledAdamW/group0: 0.0003 \n[metric][batch=9]: l2_norm/grad/global: 1.5000 \n",
+		"l2_norm/grad/global", "9:1.5", CURVE_GRAD_NORM, CURVE_STEPS, CURVE_OF_STEP},
 	{"Composer", "[token=4096/100000]:\n\t Train loss/train/total: 2.3000\n",
 		"loss/train/total", "4096:2.3", CURVE_LOSS, CURVE_TOKENS, CURVE_OF_STEP},
 	{"Composer",
@@ -260,6 +265,15 @@ static const struct mark_case {
 		"saved steps 500 nan \"/ck/global_step500/zero_pp_rank_0_mp_rank_00_optim_states.pt\" @0\n"},
 	{"[exiting program at iteration 500] datetime: 2022-01-01 10:00:00 \n",
 		"finished steps nan nan \"\" @0\n"},
+	/* DeepSpeed 0.19: a row of step 0 while the engine is made, before anything is loaded. */
+	{"[2026-11-30 01:19:05,855] [INFO] [logging.py:123:log_dist] [Rank 0] step=0, skipped=0, lr=[0.0], mom=[(0.9, 0.999)]\n"
+	 "[2026-11-30 01:19:05,866] [INFO] [logging.py:123:log_dist] [Rank 0] [Torch] Begin Load checkpoint from ck/global_step10/mp_rank_00_model_states.pt...\n"
+	 "[2026-11-30 01:19:05,869] [INFO] [logging.py:123:log_dist] [Rank 0] [Torch] End Load checkpoint from ck/global_step10/mp_rank_00_model_states.pt...\n"
+	 "[2026-11-30 01:19:05,911] [INFO] [logging.py:123:log_dist] [Rank 0] Saving model checkpoint: ck/global_step20/mp_rank_00_model_states.pt\n",
+		"launch steps nan nan \"\" @0\nloaded steps 10 nan \"ck/global_step10/mp_rank_00_model_states.pt\" @0\n"
+		"saved steps 20 nan \"ck/global_step20/mp_rank_00_model_states.pt\" @0\n"},
+	{"[hyperparameter]: composer_version: \"0.32.1\" \n[hyperparameter]: rank_zero_seed: 3 \n",
+		"launch steps nan nan \"\" @0\nsetting steps nan nan \"seed=3\" @0\n"},
 	{"slurmstepd: error: *** STEP 1.0 ON n1 CANCELLED AT 2021-05-26T10:00:00 DUE TO TIME LIMIT ***\n",
 		"killed steps nan nan \"\" @0\n"},
 	{"[2021-05-26 04:56:04,854] [INFO] [stage3.py:2708:_overflow_clean_up] [deepspeed] OVERFLOW! Rank 0 Skipping step. Attempted loss scale: 65536, reducing to 32768\n"
