@@ -26,6 +26,7 @@
  *   zip, torch, torch_legacy      what torch.save writes
  *   pickle, pickle_judge, pickle_classes.def, pickle_ops.def, rebuild, container_pickle
  *                                 pickles: decoding, what loading would run, what their calls mean
+ *   foreign, foreign.def          formats that are not read, by name
  *   safetensors, npy, literal     tensors of others: safetensors; numpy.save and savez, and their headers
  *   json, container_json
  *   print_tensor                  the elements of small tensors, printed
@@ -69,9 +70,9 @@
  *   read_console, console.def     console logs of trainers; console_keys finds the lines that matter,
  *                                 console_shape recognises them, console_line takes them apart,
  *                                 console_points makes points of their fields, console_form those of
- *                                 rows like earlier ones in one pass, console_bars of
- *                                 progress bars, console_patterns of what the user describes;
- *                                 console_marks: launches, saves, …
+ *                                 rows like earlier ones in one pass, console_bars of progress bars,
+ *                                 console_patterns of what the user describes; console_marks: launches,
+ *                                 saves, …
  *   naming, names.def, words.def, roles.def
  *                                 what the name of a series says
  *   rows, xs.def                  records of names and numbers into points
