@@ -76,6 +76,7 @@
  *   naming, names.def, words.def, roles.def
  *                                 what the name of a series says
  *   rows, xs.def                  records of names and numbers into points
+ *   number                        numbers of lines, eight digits at a time
  *   writers, writers.def          who wrote a file, from the names of its series
  *   read_jsonl, members           JSON lines; the numbers of an object
  *   read_table                    CSV and TSV
