@@ -92,7 +92,8 @@
  *                                 first steps against the dead branch; earlier steps again; low stretches
  *   consumed, stitch_consumed     how many samples a step has; with another batch at a resume: resume_amounts,
  *                                 resume_ramp
- *   rate, rate_amounts            whether the learning rate goes on at a resume
+ *   rate, rate_amounts, rate_launch
+ *                                 whether the learning rate goes on at a resume; what launches say of it
  *   spikes, spikes_place, spikes_olmo, window
  *                                 spikes and shifts; what is near them; another rule; running medians
  * audit/      the rules: audit, case, rules.def, rule_integrity, rule_position, rule_rng, rule_counters,

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#define _GNU_SOURCE
 #include "curve/rate.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "base/text.h"
 #include "curve/resume_parts.h"
 
 #define RESTART_LEAST 5u     /* rates of the run's beginning that come again */
@@ -579,6 +577,25 @@ static bool matches_branch(const struct looking *l, bool *known)
 	return true;
 }
 
+/* How many times as many samples a step has behind the resume as before it; NAN: not known. */
+static double samples_pace(const struct stitch *s, uint32_t attempt, double from)
+{
+	const struct stitch_track *t = stitch_track_of(s, CURVE_SAMPLE_COUNT);
+	uint32_t index[2];
+	size_t i, end;
+
+	if (!t || stitch_branch(s, t, s->attempts.items[attempt].parent, from, index, 2) < 2)
+		return NAN;
+	stitch_values_of(t, attempt, &i, &end);
+	while (i < end && t->values.items[i].x <= from)
+		i++;
+	if (i + 1 >= end)
+		return NAN;
+	const struct stitch_value *a = &t->values.items[index[0]], *b = &t->values.items[index[1]],
+				  *c = &t->values.items[i];
+	return (c[1].value - c->value) / (c[1].x - c->x) / ((b->value - a->value) / (b->x - a->x));
+}
+
 /* Whether updates were skipped, or may have been: a loss scale is logged. */
 static bool may_skip(const struct stitch *s)
 {
@@ -625,62 +642,13 @@ void rate_judge(const struct stitch *s, uint32_t attempt, uint32_t reference, do
 		return;
 	}
 	if (find_other_steps(&l, out)) {
+		/* A schedule over samples goes as they do. */
+		if (out->kind == RATE_PACE &&
+			fabs(out->factor / samples_pace(s, attempt, from) - 1) < SAME_FACTOR)
+			out->kind = RATE_CONTINUES;
 		out->skips = out->kind == RATE_LAG && out->lag > 0 && out->lag <= SKIPS_MOST &&
 			     may_skip(s);
 		return;
 	}
 	find_jump(t, &l, out);
-}
-
-/* What the launches say -------------------------------------------------------------------------
- */
-
-static bool has_word(const char *name, const char *const *words)
-{
-	for (; *words; words++)
-		if (strcasestr(name, *words))
-			return true;
-	return false;
-}
-
-static enum rate_declared declares(const char *name)
-{
-	static const char *const rates[] = {"lr", "learning", "warmup", "warm_up", "decay", "sched",
-		"anneal", "cooldown", NULL};
-	static const char *const lengths[] = {"max_steps", "train_iters", "train_samples",
-		"total_steps", "max_iters", "num_iterations", "epochs", "batch", "accumulation",
-		"max_duration", "train-iters", "train-samples", NULL};
-
-	if (strcasestr(name, "weight") && strcasestr(name, "decay"))
-		return RATE_UNDECLARED;
-	return has_word(name, rates)     ? RATE_BY_NAME
-	       : has_word(name, lengths) ? RATE_BY_LENGTH
-					 : RATE_UNDECLARED;
-}
-
-enum rate_declared rate_declared(const struct stitch *s, uint32_t attempt, struct strbuf *out)
-{
-	uint32_t parent = s->attempts.items[attempt].parent;
-	const struct stitch_setting *best = NULL;
-	enum rate_declared how = RATE_UNDECLARED;
-
-	for (size_t i = 0; i < s->settings.count && parent != CURVE_NONE; i++) {
-		const struct stitch_setting *x = &s->settings.items[i];
-		if (x->attempt != attempt || declares(x->name) <= how)
-			continue;
-		const char *before = stitch_setting_of(s, parent, x->name),
-			   *after = stitch_setting_of(s, attempt, x->name);
-		if (!before || !after || strcmp(before, after) == 0)
-			continue;
-		best = x;
-		how = declares(x->name);
-	}
-	if (!best)
-		return RATE_UNDECLARED;
-	text_add_escaped(out, slice_of(best->name), 60);
-	strbuf_add_char(out, ' ');
-	text_add_escaped(out, slice_of(stitch_setting_of(s, parent, best->name)), 60);
-	strbuf_add_text(out, " -> ");
-	text_add_escaped(out, slice_of(stitch_setting_of(s, attempt, best->name)), 60);
-	return how;
 }
