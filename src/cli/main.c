@@ -6,6 +6,7 @@
  *
  * base/       what every other file stands on
  *   slice, strbuf, array, arena   text and memory, each with a cap from birth
+ *   write                         where long texts go
  *   names, lookup                 sets of names; rows of tables by hash
  *   team                          threads that do the same to a member each
  *   size, cursor, source          arithmetic on sizes, bytes in hand, bytes in a file
