@@ -65,9 +65,6 @@ static int add_resume(struct case_curve *c, const struct resume_check *check,
 		resume_find_ramp(&c->stitch, check->attempt, &r->ramp);
 	if (begins && !r->repeat.renumbered)
 		rate_judge(&c->stitch, check->attempt, check->reference, check->from, &r->rate);
-	if (r->rate.kind > RATE_RESTARTED &&
-		rate_goes_by_amounts(&c->stitch, check->attempt, check->reference, check->from))
-		r->rate.kind = RATE_CONTINUES;
 	strbuf_init(&b, 2000);
 	r->explained = begins && resume_changes(&c->stitch, check->attempt, !check->by_amount, &b);
 	if (r->explained)
