@@ -200,8 +200,10 @@ static void report_rejected(struct report *r, const struct subject *s, const str
 		if (k[i].standing != STANDING_REJECTED || k[i].beside ||
 			(chosen != SIZE_MAX && k[i].order <= k[chosen].order))
 			continue;
-		struct finding *f = finding_add(&r->findings, FINDING_I108,
-			"%s is newer and cannot be used: %s", c->list.items[i].name, k[i].reason);
+		struct finding *f = finding_add(&r->findings, FINDING_I108, "%s %s: %s",
+			c->list.items[i].name,
+			chosen == SIZE_MAX ? "cannot be used" : "is newer and cannot be used",
+			k[i].reason);
 		f->place.file = findings_text(&r->findings, "%s", c->list.items[i].path);
 		/* The Trainer resumes from the highest number, whatever is in it. */
 		const struct profile *p = c->list.items[i].profile;

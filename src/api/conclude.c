@@ -51,7 +51,7 @@ void conclude(struct report *r, struct verdict_case *v, const struct policy_subj
 		policy_apply(o->policy, v, subject, wanted);
 		tell_policy(r, o->policy);
 		r->policy = report_text(r, "%s", o->policy->name);
-		r->failing = o->policy->failing;
+		r->failing = v->failing;
 	}
 	struct verdict verdict = verdict_of(v);
 	report_take_verdict(r, &verdict);

@@ -163,6 +163,8 @@ int curves_open(struct curves_opened *v, struct report *r, const char *const *pa
 		.told_count = o->told_count,
 		.saves = v->saves.items,
 		.save_count = v->saves.count,
+		.by = o->by,
+		.by_is_told = o->by_is_told,
 		.first = o->first == INT64_MIN ? NAN : (double)o->first,
 		.last = o->last == INT64_MAX ? NAN : (double)o->last};
 	int status = case_curve_open(&v->curve, &v->log, &so, NULL, e);
@@ -187,7 +189,8 @@ int curves_open(struct curves_opened *v, struct report *r, const char *const *pa
 
 const char *curves_picture(struct report *r, const struct case_curve *c, unsigned width, bool ascii)
 {
-	const struct stitch_track *t = c->stitch.tracks.count ? c->stitch.tracks.items : NULL;
+	const struct stitch *s = &c->stitch;
+	const struct stitch_track *t = s->tracks.count ? s->tracks.items : NULL;
 	size_t n = t ? t->values.count : 0, marks = 0;
 	struct plot_point *points = calloc(n + 1, sizeof *points);
 	struct plot_mark *mark =
@@ -200,17 +203,21 @@ const char *curves_picture(struct report *r, const struct case_curve *c, unsigne
 	size_t at = 0;
 	for (size_t i = 0; points && t && i < t->line.count; i++) {
 		const struct stitch_value *v = &t->values.items[t->line.items[i]];
-		points[at++] = (struct plot_point){v->x, v->value, false};
+		points[at++] = (struct plot_point){stitch_value_shown(s, v), v->value, false};
 	}
 	for (size_t i = 0; points && i < n; i++)
 		if (!t->values.items[i].alive)
-			points[at++] = (struct plot_point){
-				t->values.items[i].x, t->values.items[i].value, true};
-	for (size_t i = 0; mark && i < c->spikes.list.count; i++)
-		if (!c->spikes.list.items[i].dead)
-			mark[marks++] = (struct plot_mark){c->spikes.list.items[i].x, '!'};
-	for (size_t i = 0; mark && i < c->stitch.seams.count; i++)
-		mark[marks++] = (struct plot_mark){c->stitch.seams.items[i].x, '^'};
+			points[at++] =
+				(struct plot_point){stitch_value_shown(s, &t->values.items[i]),
+					t->values.items[i].value, true};
+	for (size_t i = 0; mark && i < c->spikes.list.count; i++) {
+		const struct spike *k = &c->spikes.list.items[i];
+		if (!k->dead)
+			mark[marks++] = (struct plot_mark){stitch_shown(s, k->attempt, k->x), '!'};
+	}
+	for (size_t i = 0; mark && i < s->seams.count; i++)
+		mark[marks++] = (struct plot_mark){
+			stitch_shown(s, s->seams.items[i].from, s->seams.items[i].x), '^'};
 	struct plot p = {.points = points,
 		.n = at,
 		.marks = mark,
@@ -218,7 +225,7 @@ const char *curves_picture(struct report *r, const struct case_curve *c, unsigne
 		.width = width,
 		.height = PLOT_HEIGHT,
 		.ascii = ascii,
-		.unit = curve_unit_name(c->stitch.axis)};
+		.unit = curve_unit_name(s->by)};
 	if (!points || !mark || !plot_draw(&p, &b) || b.failed)
 		r->findings.lost++;
 	else if (b.n > 0)
@@ -231,15 +238,28 @@ const char *curves_picture(struct report *r, const struct case_curve *c, unsigne
 
 /* The command ---------------------------------------------------------------------------------- */
 
+uint64_t curves_unread(const struct curve_log *l, const struct curve_left **first)
+{
+	uint64_t n = 0;
+
+	*first = NULL;
+	for (size_t i = 0; i < l->left.count; i++) {
+		if (!l->left.items[i].unread)
+			continue;
+		*first = n == 0 ? &l->left.items[i] : *first;
+		n++;
+	}
+	return n;
+}
+
 void curves_cover(struct report *r, const struct curve_log *l)
 {
-	uint64_t lines = 0, unread = 0;
+	const struct curve_left *first;
+	uint64_t lines = 0, unread = curves_unread(l, &first);
 	const char *reason = NULL;
 
 	for (size_t i = 0; i < l->files.count; i++)
 		lines += l->files.items[i].lines;
-	for (size_t i = 0; i < l->left.count; i++)
-		unread += l->left.items[i].unread;
 	if (l->lost > 0)
 		reason = report_text(r, "%s%s not understood", report_counted(r, l->lost, "line"),
 			l->lost == 1 ? " was" : " were");
@@ -252,6 +272,18 @@ void curves_cover(struct report *r, const struct curve_log *l)
 	cover_ran(&r->coverage, "curve-log", "the logs", "lines",
 		lines > l->lost ? lines - l->lost : 0, lines, reason);
 	r->incomplete = r->incomplete || l->dropped > 0 || unread > 0;
+}
+
+/* Where the line ends: "1 000", "1 000 (16 000 samples)". */
+static const char *last_words(
+	struct report *r, const struct stitch *s, const struct stitch_value *v)
+{
+	const char *at = curves_at(r, s, v->x);
+
+	if (s->by == s->axis || s->by == CURVE_EPOCHS || !isfinite(v->amount))
+		return at;
+	return report_text(r, "step %s (%s %s)", at, report_number(r, llround(v->amount)),
+		curve_unit_name(s->by));
 }
 
 static void summarize(struct report *r, const struct case_curve *c)
@@ -267,7 +299,7 @@ static void summarize(struct report *r, const struct case_curve *c)
 		report_counted(r, t->line.count, "point"),
 		t->dead ? report_text(r, " · %s dead", report_number(r, (int64_t)t->dead)) : "",
 		last ? report_text(r, " · %s %s at %s", curve_role_name(t->role),
-			       curves_rounded(r, last->value, 5), curves_at(r, s, last->x))
+			       curves_rounded(r, last->value, 5), last_words(r, s, last))
 		     : "");
 }
 
@@ -335,7 +367,7 @@ int curves_stitch(struct report *r, const char *const *paths, size_t n,
 }
 
 int curves_export(struct report *r, const char *const *paths, size_t n,
-	const struct curves_options *o, log_write_fn *write, void *context, struct error *e)
+	const struct curves_options *o, text_write_fn *write, void *context, struct error *e)
 {
 	struct curves_opened v;
 

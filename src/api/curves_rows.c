@@ -96,6 +96,8 @@ static void add_head(struct strbuf *b, const struct stitch *s, bool dead)
 		[CURVE_CALLS] = "call"};
 	struct strbuf name;
 
+	if (s->by != s->axis)
+		strbuf_printf(b, "%s,", names[s->by]);
 	strbuf_printf(b, "%s,attempt", names[s->axis]);
 	strbuf_add_text(b, dead ? ",state" : "");
 	strbuf_init(&name, 1000);
@@ -115,6 +117,10 @@ static void add_row(struct strbuf *b, const struct stitch *s, const struct stitc
 {
 	size_t n = s->tracks.count;
 
+	if (s->by != s->axis) {
+		add_number(b, v->amount);
+		strbuf_add_char(b, ',');
+	}
 	add_number(b, v->x);
 	strbuf_printf(b, ",%u", s->attempts.items[v->attempt].number);
 	if (dead)
@@ -130,7 +136,7 @@ static void add_row(struct strbuf *b, const struct stitch *s, const struct stitc
 	strbuf_add_char(b, '\n');
 }
 
-int curves_write_rows(const struct stitch *s, const struct curves_options *o, log_write_fn *write,
+int curves_write_rows(const struct stitch *s, const struct curves_options *o, text_write_fn *write,
 	void *context, struct error *e)
 {
 	struct rows w = {.s = s, .dead = o->dead, .at = calloc(s->tracks.count + 1, sizeof *w.at)};
@@ -176,10 +182,10 @@ static void tell_cut(struct report *r, size_t rows)
 /* The line in the report, for programs. */
 void curves_add_rows(struct report *r, const struct stitch *s)
 {
-	size_t n = s->tracks.count, count = 0;
-	const char **columns = calloc(n + 3, sizeof *columns),
-		   **cells = calloc(n + 3, sizeof *cells);
-	struct quantity *values = calloc(n + 3, sizeof *values);
+	size_t n = s->tracks.count, count = 0, fixed = s->by == s->axis ? 3 : 4;
+	const char **columns = calloc(n + fixed, sizeof *columns),
+		   **cells = calloc(n + fixed, sizeof *cells);
+	struct quantity *values = calloc(n + fixed, sizeof *values);
 	const struct stitch_value **row = calloc(n + 1, sizeof(void *));
 	struct rows w = {.s = s, .dead = true, .at = calloc(n + 1, sizeof *w.at)};
 	struct strbuf b;
@@ -192,22 +198,27 @@ void curves_add_rows(struct report *r, const struct stitch *s)
 	columns[0] = "step";
 	columns[1] = "attempt";
 	columns[2] = "state";
+	columns[fixed - 1] = fixed > 3 ? "consumed" : "state";
 	for (size_t i = 0; i < n; i++) {
 		strbuf_clear(&b);
 		add_column_name(&b, &s->tracks.items[i]);
-		columns[i + 3] = report_text(r, "%s", strbuf_text(&b));
+		columns[i + fixed] = report_text(r, "%s", strbuf_text(&b));
 	}
-	struct report_table *t = report_add_table(r, "curve", NULL, columns, n + 3);
+	struct report_table *t = report_add_table(r, "curve", NULL, columns, n + fixed);
 	if (t)
 		t->data_only = true;
 	const struct stitch_value *v;
-	size_t most = CURVE_CELLS / (n + 3) < CURVE_ROWS ? CURVE_CELLS / (n + 3) : CURVE_ROWS;
+	size_t most =
+		CURVE_CELLS / (n + fixed) < CURVE_ROWS ? CURVE_CELLS / (n + fixed) : CURVE_ROWS;
 	while ((v = next_row(&w, row)) != NULL && count++ < most) {
 		values[0] = v->x == floor(v->x) ? curves_count(v->x) : curves_real(v->x);
 		values[1] = quantity_count(s->attempts.items[v->attempt].number);
 		values[2] = quantity_text(v->alive ? "line" : "dead");
+		if (fixed > 3)
+			values[3] = curves_real(v->amount);
 		for (size_t i = 0; i < n; i++)
-			values[i + 3] = row[i] ? curves_real(row[i]->value) : (struct quantity){0};
+			values[i + fixed] =
+				row[i] ? curves_real(row[i]->value) : (struct quantity){0};
 		report_add_row_values(r, t, TONE_PLAIN, cells, values);
 	}
 	if (v)

@@ -123,6 +123,31 @@ static struct quantity text_or_none(const char *text)
 	return text ? quantity_text(text) : (struct quantity){0};
 }
 
+/* "samples 6 401–16 000", where the line is shown by them. */
+static const char *amount_words(
+	struct report *r, const struct stitch *s, uint32_t i, double first, double last)
+{
+	if (s->by == s->axis || s->by == CURVE_EPOCHS || !isfinite(first) || !isfinite(last))
+		return NULL;
+	return report_text(r, "%s %s–%s", curve_unit_name(s->by),
+		number(r, first - stitch_batch(s, i, s->attempts.items[i].first_x) + 1),
+		number(r, last));
+}
+
+/* "32 a step", "16–64 a step" */
+static const char *batch_words(struct report *r, const struct stitch *s, uint32_t i)
+{
+	const struct stitch_attempt *a = &s->attempts.items[i];
+	double first = stitch_batch(s, i, a->first_x), last = stitch_batch(s, i, a->last_x);
+
+	if (s->by == s->axis || !isfinite(first) || !isfinite(last))
+		return NULL;
+	if (!s->consumed.items[i].ramps)
+		return report_text(r, "%s a step", curves_rounded(r, s->consumed.items[i].end, 4));
+	return report_text(
+		r, "%s–%s a step", curves_rounded(r, first, 4), curves_rounded(r, last, 4));
+}
+
 static void add_attempt(struct report *r, struct report_table *t, const struct case_curve *c,
 	uint32_t i, const char *run, const char *name)
 {
@@ -131,17 +156,22 @@ static void add_attempt(struct report *r, struct report_table *t, const struct c
 	const struct curve_resume *resume = curve_resume_of(c, i);
 	enum cell_tone tone;
 	const char *fate = fate_words(r, c, i, &tone);
-	bool off = isnan(a->alive_to);
+	bool off = isnan(a->alive_to), known = s->unit != CURVE_UNITS;
+	const struct stitch_consumed *consumed =
+		i < s->consumed.count ? &s->consumed.items[i] : NULL;
+	double first = stitch_amount(s, i, a->first_x), last = stitch_amount(s, i, a->last_x);
 
 	const char *cells[] = {run, report_text(r, "%sattempt %u", off ? "  " : "", a->number),
 		report_text(r, "%s %s–%s", curve_unit_name(s->axis), curves_at(r, s, a->first_x),
 			curves_at(r, s, a->last_x)),
-		NULL, report_counted(r, a->points, "point"), NULL, from_words(r, s, a), NULL, NULL,
-		NULL, NULL, fate};
-	struct quantity values[12] = {text_or_none(name), quantity_count(a->number),
-		curves_count(a->first_x), curves_count(a->last_x),
-		quantity_count((int64_t)a->points), quantity_count((int64_t)a->dead),
-		curves_count(a->from),
+		NULL, amount_words(r, s, i, first, last), NULL, NULL, batch_words(r, s, i),
+		report_counted(r, a->points, "point"), NULL, from_words(r, s, a), NULL, NULL, NULL,
+		NULL, fate};
+	struct quantity values[16] = {text_or_none(name), quantity_count(a->number),
+		curves_count(a->first_x), curves_count(a->last_x), curves_count(first),
+		curves_count(last), text_or_none(known ? curve_unit_name(s->unit) : NULL),
+		curves_real(consumed ? consumed->end : NAN), quantity_count((int64_t)a->points),
+		quantity_count((int64_t)a->dead), curves_count(a->from),
 		a->parent == CURVE_NONE ? (struct quantity){0}
 					: quantity_count(s->attempts.items[a->parent].number),
 		quantity_count(!off),
@@ -182,20 +212,27 @@ static void add_events(struct report *r, struct report_table *t, const struct ca
 		[SPIKE_AT_LR_CHANGE] = "lr change",
 		[SPIKE_AT_SCALER] = "loss scaler",
 		[SPIKE_AT_EPOCH] = "epoch end"};
+	const struct stitch *s = &c->stitch;
 
 	for (size_t i = 0; i < c->spikes.list.count; i++) {
 		const struct spike *k = &c->spikes.list.items[i];
+		double consumed = stitch_amount(s, k->attempt, k->x);
 		const char *cells[] = {run,
 			report_text(r, "attempt %u", c->stitch.attempts.items[k->attempt].number),
 			curves_at(r, &c->stitch, k->x), spike_class_name(k->class),
 			curves_rounded(r, k->baseline, 4), curves_rounded(r, k->peak, 4),
 			isnan(k->end_x) ? NULL : curves_at(r, &c->stitch, k->end_x),
 			curves_rounded(r, k->level, 4), NULL, places[k->place],
-			k->dead ? "rolled back" : NULL};
-		struct quantity values[11] = {text_or_none(name),
+			k->dead ? "rolled back" : NULL,
+			isfinite(consumed) && s->by != s->axis
+				? report_text(
+					  r, "%s %s", number(r, consumed), curve_unit_name(s->by))
+				: NULL};
+		struct quantity values[12] = {text_or_none(name),
 			quantity_count(c->stitch.attempts.items[k->attempt].number),
 			curves_count(k->x), {0}, curves_real(k->baseline), curves_real(k->peak),
 			curves_count(k->end_x), curves_real(k->level), curves_count(k->lead)};
+		values[11] = curves_count(consumed);
 		report_add_row_values(r, t, TONE_PLAIN, cells, values);
 	}
 }
@@ -239,15 +276,15 @@ static void add_notes(struct report *r, struct report_table *t, const struct cas
 void curves_add_tables(struct report *r)
 {
 	static const char *const attempts[] = {"run", "attempt", "first_step", "last_step",
-		"points", "dead_points", "from_step", "from_attempt", "on_line", "resume",
-		"matched", "fate"};
+		"first_consumed", "last_consumed", "consumed_unit", "batch", "points",
+		"dead_points", "from_step", "from_attempt", "on_line", "resume", "matched", "fate"};
 	static const char *const series[] = {"role", "name", "unit", "mean", "points", "file"};
 	static const char *const events[] = {"run", "attempt", "step", "class", "baseline", "peak",
-		"back", "level", "lead", "place", "branch"};
+		"back", "level", "lead", "place", "branch", "consumed"};
 	static const char *const notes[] = {"file", "at", "what"};
 
-	report_add_table(r, "curve_attempts", "attempts in the loss logs", attempts, 12);
-	struct report_table *t = report_add_table(r, "curve_events", "events", events, 11);
+	report_add_table(r, "curve_attempts", "attempts in the loss logs", attempts, 16);
+	struct report_table *t = report_add_table(r, "curve_events", "events", events, 12);
 	if (t)
 		t->verbose_only = true;
 	t = report_add_table(r, "curve_series", "series", series, 6);

@@ -49,10 +49,12 @@ static const char *empty_words(struct report *r, const struct run *run, const st
 /* What all runs amount to where nothing is wrong. */
 struct sum {
 	uint64_t seams, exact, fresh, proven, runs, epochs, samples;
-	uint64_t ledgers, curves, resumes, matched,
-		matched_steps; /* of runs with either, and by curves */
+	/* Runs with either; resumes in curves, those of which another attempt logged the same
+	 * steps, and those that match it. */
+	uint64_t ledgers, curves, resumes, comparable, matched, matched_steps;
 	const char *fresh_words;
-	const char *empty; /* why there is nothing to judge in a log */
+	const char *unread; /* what lies beside loss logs and could not be read */
+	const char *empty;  /* why there is nothing to judge in a log */
 };
 
 static void add_up(struct sum *sum, const struct case_line *c, struct report *r)
@@ -94,9 +96,23 @@ static void add_up_curve(struct sum *sum, const struct case_curve *c)
 	for (size_t i = 0; i < c->resumes.count; i++) {
 		const struct resume_check *k = &c->resumes.items[i].check;
 		sum->resumes++;
+		sum->comparable += k->outcome != RESUME_ALONE;
 		sum->matched += k->outcome == RESUME_MATCHES;
 		sum->matched_steps += k->outcome == RESUME_MATCHES ? k->loss.matched : 0;
 	}
+}
+
+/* What of the run's logs is not in the curve. */
+static const char *unread_words(struct report *r, const struct curve_log *l)
+{
+	const struct curve_left *first;
+	uint64_t n = curves_unread(l, &first);
+
+	if (n == 0)
+		return NULL;
+	return report_text(r, "not all logs could be read: %s: %s%s",
+		findings_escaped(&r->findings, slice_of(first->path)), first->why,
+		n == 1 ? "" : report_text(r, "; and %s more", report_number(r, (int64_t)n - 1)));
 }
 
 /* The rules, over whatever the run has; then what lies beside it. */
@@ -121,12 +137,14 @@ static int judge_case(struct report *r, const struct runs_tables *t, const struc
 			curves_fill_tables(r, &t->curves, &curve.curve, run->cell,
 				run->cell ? run->name : NULL);
 			add_up_curve(sum, &curve.curve);
+			if (!sum->unread)
+				sum->unread = unread_words(r, &curve.log);
 			runs_add_side(r, t->runs, run, &curve.curve);
 			b.trouble = curve_first_trouble(&curve.curve);
 		} else if (!c->ledger && !sum->empty) {
 			sum->empty = report_text(r,
-				"%s: no loss, gradient norm or learning rate was found in the logs",
-				run->name);
+				"%s%sno loss, gradient norm or learning rate was found in the logs",
+				run->cell ? run->name : "", run->cell ? ": " : "");
 		}
 		status = runs_add_checkpoints(&b, run, e);
 		if (status == RP_OK && o->rollback)
@@ -206,6 +224,7 @@ static int judge_run(struct report *r, const struct runs_tables *t, const struct
 
 	if (run->logs.count == 0) {
 		struct audit_case c = {.limits = &o->common.limits};
+		report_add_input(r, run->name, "run", "loss logs");
 		int judged = judge_case(r, t, run, &c, o, sum, e);
 		sum->runs++;
 		place_findings(r, run);
@@ -262,14 +281,20 @@ static void take_evidence(struct report *r, const struct sum *s, struct verdict_
 
 static void conclude_audit(struct report *r, const struct sum *s, const struct audit_options *o)
 {
-	struct verdict_case v = {0};
+	struct policy_subject subject = {.log = true};
+	struct verdict_case v = {.unreadable = s->empty};
 
 	/* Where loss logs are all there is, they are judged as `stitch` does. */
-	if (s->ledgers == 0)
+	if (s->ledgers == 0) {
+		subject.curves = true;
+		subject.has_previous = s->comparable > 0;
+		subject.first = s->comparable == 0;
 		r->failing = v.failing = SEVERITY_WARNING;
+		if (o->common.policy && !v.unreadable)
+			v.unreadable = s->unread;
+	}
 	take_evidence(r, s, &v);
-	v.unreadable = s->empty;
-	conclude(r, &v, &(struct policy_subject){.log = true}, &o->common);
+	conclude(r, &v, &subject, &o->common);
 	r->forecast = false;
 }
 

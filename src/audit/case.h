@@ -39,8 +39,8 @@ struct audit_case {
 	size_t line_count;
 	const struct case_curve *curve; /* the loss curve, or NULL */
 	const struct limits *limits;
-	bool bytes_late;      /* the deadline came before all bytes of both were read */
-	bool search_late;     /* or before the random streams were related */
+	bool bytes_late;              /* the deadline came before all bytes of both were read */
+	bool search_late;             /* or before the random streams were related */
 	const struct state *original; /* what the current one should be a copy of, or NULL */
 	uint64_t copied;              /* tensors that are equal in it */
 	bool compared;                /* all were compared */
@@ -61,6 +61,7 @@ enum rule_needs {
 	NEEDS_LEDGER = 4,    /* a sample log, and no checkpoint */
 	NEEDS_ORIGINAL = 16, /* silent where no original is named */
 	NEEDS_CURVE = 32,    /* loss logs, and no checkpoint */
+	NEEDS_RESUME = 64,   /* beside CURVE: steps that two launches logged */
 	NEEDS_ELEMENTS = 8,  /* beside BYTES: elements of tensors in files that are still there */
 };
 

@@ -51,21 +51,30 @@ static int add_resume(struct case_curve *c, const struct resume_check *check,
 
 	if (!r)
 		return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for the resumes");
-	*r = (struct curve_resume){
-		.check = *check, .replayed_to = replayed_to(audit, check->from), .changes = ""};
+	*r = (struct curve_resume){.check = *check,
+		.replayed_to = replayed_to(audit, check->from),
+		.changes = "",
+		.rate_changes = ""};
 	bool begins = check->from == c->stitch.attempts.items[check->attempt].from;
 	if ((begins && resume_find_repeat(&c->stitch, check->attempt, &r->repeat, e) < 0) ||
 		resume_find_low(
 			&c->stitch, check->attempt, check->from, r->replayed_to, &r->low, e) < 0 ||
 		resume_find_high(&c->stitch, check->attempt, check->from, &r->high, e) < 0)
 		return e->status;
+	if (begins)
+		resume_find_ramp(&c->stitch, check->attempt, &r->ramp);
 	if (begins && !r->repeat.renumbered)
-		resume_find_restart(&c->stitch, check->attempt, check->from, &r->restart);
+		rate_judge(&c->stitch, check->attempt, check->reference, check->from, &r->rate);
 	strbuf_init(&b, 2000);
-	r->explained = begins && resume_changes(&c->stitch, check->attempt, &b);
+	r->explained = begins && resume_changes(&c->stitch, check->attempt, !check->by_amount, &b);
 	if (r->explained)
 		r->changes = arena_strdup(&c->arena, strbuf_slice(&b));
-	if (b.no_memory)
+	strbuf_clear(&b);
+	if (begins)
+		r->rate_by = (uint8_t)rate_declared(&c->stitch, check->attempt, &b);
+	if (r->rate_by != RATE_UNDECLARED)
+		r->rate_changes = arena_strdup(&c->arena, strbuf_slice(&b));
+	if (b.no_memory || !r->rate_changes)
 		r->changes = NULL;
 	strbuf_release(&b);
 	return r->changes ? RP_OK
@@ -135,11 +144,72 @@ static void add_first(struct strbuf *b, const struct resume_series *s, bool mean
 	strbuf_add_text(b, s->matched == 1 ? " matches" : "s match");
 }
 
+static void add_rate(const struct curve_resume *r, struct strbuf *b)
+{
+	static const char *const words[] = {[RATE_RESTARTED] = "starts again",
+		[RATE_LAG] = "is that of other steps",
+		[RATE_PACE] = "goes at another pace",
+		[RATE_LENGTH] = "jumps",
+		[RATE_SCALED] = "jumps",
+		[RATE_JUMP] = "jumps"};
+
+	if (r->rate.kind > RATE_CONTINUES)
+		strbuf_printf(b, "; the learning rate %s", words[r->rate.kind]);
+}
+
+static void add_further(const struct curve_resume *r, struct strbuf *b)
+{
+	if (r->explained && r->check.outcome >= RESUME_SAME_BATCHES)
+		strbuf_printf(b, " (%s)", r->changes);
+	if (r->repeat.found)
+		strbuf_add_text(b, "; repeats earlier steps");
+	if (r->low.found)
+		strbuf_add_text(b, "; low at first, as replayed data makes it");
+	add_rate(r, b);
+}
+
+/* What came of comparing over the same samples: "32 samples a step for 16: …". */
+static void add_by_amount(
+	const struct case_curve *c, const struct resume_check *k, struct strbuf *b)
+{
+	const char *unit = curve_unit_name(c->stitch.unit);
+
+	if (k->outcome < RESUME_MATCHES)
+		strbuf_add_text(b, "not checked: ");
+	text_add_rounded(b, k->after, 6);
+	strbuf_printf(b, " %s a step for ", unit);
+	text_add_rounded(b, k->before, 6);
+	strbuf_add_text(b, ", and ");
+	switch (k->outcome) {
+	case RESUME_ALONE:
+		strbuf_add_text(b, "no other attempt logged the same ones as a whole");
+		break;
+	case RESUME_MATCHES:
+		strbuf_add_text(b, "the loss over the same ones matches");
+		break;
+	case RESUME_SAME_BATCHES:
+		strbuf_add_text(b, "the same ones with other values");
+		break;
+	case RESUME_DIFFERS:
+		strbuf_printf(b, "the loss over the same %s does not match", unit);
+		break;
+	default:
+		strbuf_add_text(
+			b, "too little of the same ones was logged to tell them from others");
+		break;
+	}
+}
+
 void curve_resume_words(const struct case_curve *c, const struct curve_resume *r, struct strbuf *b)
 {
 	const struct resume_check *k = &r->check;
 	bool mean = c->stitch.attempts.items[k->attempt].mean;
 
+	if (k->by_amount) {
+		add_by_amount(c, k, b);
+		add_further(r, b);
+		return;
+	}
 	switch (k->outcome) {
 	case RESUME_ALONE:
 		strbuf_add_text(b, "not checked: no other attempt logged these steps");
@@ -148,7 +218,9 @@ void curve_resume_words(const struct case_curve *c, const struct curve_resume *r
 		strbuf_add_text(b, "not checked: the logged intervals do not coincide");
 		break;
 	case RESUME_BATCH:
-		strbuf_add_text(b, "not checked: the batch changed");
+		strbuf_add_text(b,
+			"not checked: the batch changed, and the logs do not say how many "
+			"samples a step has");
 		break;
 	case RESUME_COARSE:
 		strbuf_add_text(
@@ -165,12 +237,7 @@ void curve_resume_words(const struct case_curve *c, const struct curve_resume *r
 							: "matches at first, then differs");
 		break;
 	}
-	if (r->explained && k->outcome >= RESUME_SAME_BATCHES)
-		strbuf_printf(b, " (%s)", r->changes);
-	if (r->repeat.found)
-		strbuf_add_text(b, "; repeats earlier steps");
-	if (r->low.found)
-		strbuf_add_text(b, "; low at first, as replayed data makes it");
+	add_further(r, b);
 }
 
 /* The sample log's own loss ---------------------------------------------------------------------

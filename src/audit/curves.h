@@ -6,6 +6,7 @@
 #ifndef AUDIT_CURVES_H
 #define AUDIT_CURVES_H
 
+#include "curve/rate.h"
 #include "curve/resume.h"
 #include "curve/spikes.h"
 #include "curve/stitch.h"
@@ -19,12 +20,15 @@ struct curve_resume {
 	struct resume_check check;
 	struct resume_repeat repeat;
 	struct resume_low low, high;
-	struct resume_restart restart;
+	struct resume_ramp ramp;
+	struct rate_change rate;
 	/* What the sample log says of the replay that it begins: the last step that is one. NAN
 	 * where there is no log, or none. */
 	double replayed_to;
-	bool explained;      /* the logs say that the launch was changed */
-	const char *changes; /* "seed 42 -> 43", in the case's arena; "" */
+	bool explained;           /* the logs say that the launch was changed */
+	const char *changes;      /* "seed 42 -> 43", in the case's arena; "" */
+	uint8_t rate_by;          /* enum rate_declared: whether they say that the rate was */
+	const char *rate_changes; /* what they say of it, likewise */
 };
 
 struct case_curve {

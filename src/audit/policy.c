@@ -93,6 +93,7 @@ static bool take_fail(void *context, const struct ini_entry *entry)
 	if (!severity_of(entry->value, &r->p->failing) || r->p->failing == SEVERITY_OK)
 		return ini_complain(r->e, entry, "fail wants info, warning or error, not '%.*s'",
 			ini_shown(entry->value), entry->value.p);
+	r->p->fail_said = true;
 	return true;
 }
 
@@ -473,13 +474,16 @@ static enum policy_need need_of(
 	const struct policy *p, const struct policy_subject *subject, size_t rule)
 {
 	enum policy_need need = p->needs[rule];
-	bool lacks_previous = (rules[rule]->needs & NEEDS_PREVIOUS) && !subject->has_previous;
+	bool lacks_previous =
+		(rules[rule]->needs & (NEEDS_PREVIOUS | NEEDS_RESUME)) && !subject->has_previous;
+	bool of_samples = rules[rule]->needs & NEEDS_LEDGER;
+	bool of_curves = rules[rule]->needs & NEEDS_CURVE;
 	bool lacks_bytes = (rules[rule]->needs & NEEDS_BYTES) && (!p->bytes || subject->bytes_late);
 
 	if (need == NEED_NAMED)
 		return need;
 	/* Of a log only what a log can show is asked for, and of a checkpoint the same. */
-	if (subject->log != ((rules[rule]->needs & NEEDS_LEDGER) != 0))
+	if (of_samples != (subject->log && !subject->curves) || of_curves != subject->curves)
 		return NEED_NONE;
 	if (lacks_previous && subject->first)
 		return NEED_NONE;
@@ -500,7 +504,9 @@ void policy_apply(const struct policy *p, struct verdict_case *v,
 			wanted[count++] = (struct requirement){
 				.rule = rules[i]->name, .some = need == NEED_SOME};
 	}
-	v->failing = p->failing;
+	v->failing = subject->curves && !p->fail_said && p->failing == SEVERITY_ERROR
+			     ? SEVERITY_WARNING
+			     : p->failing;
 	v->required = wanted;
 	v->required_count = count;
 }

@@ -48,6 +48,7 @@ struct policy {
 	const char *name; /* "full", or the file as it was named */
 	bool bytes;       /* read the tensors' bytes */
 	enum severity failing;
+	bool fail_said; /* by the file, so that it holds for loss logs too */
 	enum policy_need needs[RULE_COUNT];
 	struct policy_grade grades[FINDING_COUNT];
 	struct policy_acceptance accepted[FINDING_COUNT];
@@ -68,15 +69,18 @@ void policy_release(struct policy *p);
 struct policy_subject {
 	struct state *state; /* the judged one, or NULL where none could be read */
 	bool has_previous;
-	bool log;        /* a sample log, and no checkpoint */
+	bool log;    /* logs, and no checkpoint */
+	bool curves; /* of them, loss logs alone; has_previous and first say then whether a resume
+			was logged twice */
 	bool bytes_late; /* not all bytes were read in the time that there was */
-	bool first;      /* a root that holds no earlier one: none could be asked for */
+	bool first;      /* nothing earlier is in the root: none could be asked for */
 };
 
 /*
  * Grade and accept the case's findings, add those of expectations (which are neither graded nor
- * accepted), and set what fails and what is required. `wanted` has room for RULE_COUNT and must
- * live until the verdict.
+ * accepted), and set what fails and what is required. Of loss logs alone warnings fail unless the
+ * policy's file says what does: a curve can say no more, since nothing in it is proof. `wanted` has
+ * room for RULE_COUNT and must live until the verdict.
  */
 void policy_apply(const struct policy *p, struct verdict_case *v,
 	const struct policy_subject *subject, struct requirement *wanted);

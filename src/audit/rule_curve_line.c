@@ -24,18 +24,66 @@ static const char *x_text(struct findings *sink, const struct case_curve *c, dou
 					      : count_text(sink, llround(x));
 }
 
+static const char *amount_text(
+	struct findings *sink, const struct case_curve *c, uint32_t attempt, double x)
+{
+	return count_text(sink, llround(stitch_amount(&c->stitch, attempt, x)));
+}
+
+/* Whether what was consumed is to be said beside the step. */
+static bool says_amounts(const struct case_curve *c, uint32_t attempt, double x)
+{
+	return c->stitch.by != c->stitch.axis && c->stitch.by != CURVE_EPOCHS &&
+	       isfinite(stitch_amount(&c->stitch, attempt, x));
+}
+
+const char *curve_at_in(
+	struct findings *sink, const struct case_curve *c, uint32_t attempt, double x)
+{
+	const char *text =
+		findings_text(sink, "%s %s", unit_names[c->stitch.axis], x_text(sink, c, x));
+
+	return !says_amounts(c, attempt, x)
+		       ? text
+		       : findings_text(sink, "%s (%s %s)", text, amount_text(sink, c, attempt, x),
+				 curve_unit_name(c->stitch.by));
+}
+
+const char *curve_steps_in(struct findings *sink, const struct case_curve *c, uint32_t attempt,
+	double first, double last)
+{
+	if (first == last)
+		return curve_at_in(sink, c, attempt, first);
+	const char *text = findings_text(sink, "%ss %s–%s", unit_names[c->stitch.axis],
+		x_text(sink, c, first), x_text(sink, c, last));
+	if (!says_amounts(c, attempt, first) || !says_amounts(c, attempt, last))
+		return text;
+	double begin = stitch_amount(&c->stitch, attempt, first) -
+		       stitch_batch(&c->stitch, attempt, first);
+	return findings_text(sink, "%s, %s %s–%s", text, curve_unit_name(c->stitch.by),
+		count_text(sink, llround(begin) + 1), amount_text(sink, c, attempt, last));
+}
+
+/* The attempt that the line is of at x. */
+static uint32_t line_attempt(const struct case_curve *c, double x)
+{
+	uint32_t i = c->stitch.tip;
+
+	while (i != CURVE_NONE && c->stitch.attempts.items[i].parent != CURVE_NONE &&
+		x <= c->stitch.attempts.items[i].from)
+		i = c->stitch.attempts.items[i].parent;
+	return i == CURVE_NONE ? 0 : i;
+}
+
 const char *curve_at(struct findings *sink, const struct case_curve *c, double x)
 {
-	return findings_text(sink, "%s %s", unit_names[c->stitch.axis], x_text(sink, c, x));
+	return curve_at_in(sink, c, line_attempt(c, x), x);
 }
 
 const char *curve_steps(
 	struct findings *sink, const struct case_curve *c, double first, double last)
 {
-	if (first == last)
-		return curve_at(sink, c, first);
-	return findings_text(sink, "%ss %s–%s", unit_names[c->stitch.axis], x_text(sink, c, first),
-		x_text(sink, c, last));
+	return curve_steps_in(sink, c, line_attempt(c, last), first, last);
 }
 
 void curve_place(struct finding *f, const struct case_curve *c, double first, double last)
@@ -134,9 +182,9 @@ static void tell_dead(struct findings *sink, const struct case_curve *c, uint32_
 		first = isnan(first) ? v->x : first;
 		last = v->x;
 	}
-	struct finding *f = finding_add(sink, FINDING_L110,
-		"%s of attempt %u (%s) %s rolled back", counted_text(sink, a->dead, "point"),
-		a->number, curve_steps(sink, c, first, last), a->dead == 1 ? "was" : "were");
+	struct finding *f = finding_add(sink, FINDING_L110, "%s of attempt %u (%s) %s rolled back",
+		counted_text(sink, a->dead, "point"), a->number,
+		curve_steps_in(sink, c, i, first, last), a->dead == 1 ? "was" : "were");
 	curve_place(f, c, first, last);
 	f->observed = quantity_count((int64_t)a->dead);
 	f->unit = "points";

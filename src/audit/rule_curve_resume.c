@@ -20,8 +20,9 @@ static const char *resume_name(
 {
 	const struct stitch_attempt *a = &c->stitch.attempts.items[r->check.attempt];
 
-	return findings_text(
-		sink, "attempt %u, resumed from %s", a->number, curve_at(sink, c, r->check.from));
+	return findings_text(sink, "attempt %u, resumed from %s", a->number,
+		a->parent == CURVE_NONE ? curve_at_in(sink, c, r->check.attempt, r->check.from)
+					: curve_at_in(sink, c, a->parent, r->check.from));
 }
 
 /* Against the dead branch -----------------------------------------------------------------------
@@ -47,6 +48,92 @@ static void tell_match(
 			count_text(sink, (int64_t)k->grad_norm.matched),
 			counted_text(sink, k->grad_norm.pairs, "step"));
 }
+
+/* Over the same samples -------------------------------------------------------------------------
+ */
+
+/* "with 32 samples a step for 16 before" */
+static const char *batch_words(
+	struct findings *sink, const struct case_curve *c, const struct resume_check *k)
+{
+	return findings_text(sink, "with %s %s a step for %s before", number(sink, k->after),
+		curve_unit_name(c->stitch.unit), number(sink, k->before));
+}
+
+/* What the comparison rests on. */
+static const char *amount_evidence(
+	struct findings *sink, const struct case_curve *c, const struct resume_check *k)
+{
+	const char *unit = curve_unit_name(c->stitch.unit);
+	const char *text = findings_text(sink,
+		"%s of the same %s: the loss differs by %s there, and other %s would differ by about "
+		"%s",
+		counted_text(sink, k->loss.pairs, "window"), unit, rounded_text(sink, k->rms, 2),
+		unit, rounded_text(sink, k->expected_by_chance, 2));
+
+	return isnan(k->correlation)
+		       ? text
+		       : findings_text(sink,
+				 "%s; the changes from window to window correlate with r = %s",
+				 text, rounded_text(sink, k->correlation, 3));
+}
+
+static void tell_match_by_amount(
+	struct findings *sink, const struct case_curve *c, const struct curve_resume *r)
+{
+	const struct resume_check *k = &r->check;
+	struct finding *f = finding_add(sink, FINDING_L190,
+		"%s: %s, the loss over the same %s is that of attempt %u", resume_name(sink, c, r),
+		batch_words(sink, c, k), curve_unit_name(c->stitch.unit),
+		c->stitch.attempts.items[k->reference].number);
+
+	curve_place(f, c, k->loss.first_x, k->loss.last_x);
+	f->observed = quantity_count((int64_t)k->loss.matched);
+	f->unit = "windows";
+	f->meaning = amount_evidence(sink, c, k);
+}
+
+static void tell_difference_by_amount(
+	struct findings *sink, const struct case_curve *c, const struct curve_resume *r)
+{
+	const struct resume_check *k = &r->check;
+	const char *unit = curve_unit_name(c->stitch.unit);
+	const char *who = resume_name(sink, c, r), *batch = batch_words(sink, c, k);
+	uint32_t other = c->stitch.attempts.items[k->reference].number;
+	struct finding *f;
+
+	if (k->outcome == RESUME_DIFFERS && k->weak)
+		f = finding_add(sink, FINDING_L116,
+			"%s: %s, the loss over the same %s is not that of attempt %u", who, batch,
+			unit, other);
+	else
+		f = finding_add(sink, FINDING_L116,
+			"%s: %s, the loss over the first %s is %s, and attempt %u had %s over the same "
+			"ones (tolerance %s)",
+			who, batch, unit, number(sink, k->loss.observed), other,
+			number(sink, k->loss.expected), rounded_text(sink, k->loss.tolerance, 2));
+	curve_place(f, c, k->loss.x, k->loss.x);
+	if (!(k->outcome == RESUME_DIFFERS && k->weak)) {
+		f->observed = quantity_real(k->loss.observed);
+		f->expected = quantity_real(k->loss.expected);
+	}
+	f->meaning = amount_evidence(sink, c, k);
+	if (r->explained)
+		f->cause = findings_text(sink, "the launch was changed: %s", r->changes);
+	else if (k->outcome == RESUME_SAME_BATCHES)
+		f->cause = findings_text(
+			sink, "the same %s, with other randomness, weights or arithmetic", unit);
+	else if (k->weak)
+		f->cause =
+			"the data went on elsewhere, or the loader deals it out in another order with "
+			"this batch or number of ranks";
+	f->severity = r->explained                                   ? SEVERITY_INFO
+		      : k->weak || k->outcome == RESUME_SAME_BATCHES ? SEVERITY_WARNING
+								     : SEVERITY_ERROR;
+}
+
+/* By steps --------------------------------------------------------------------------------------
+ */
 
 /* The quantity that does not match, the most telling one first. */
 static const struct resume_series *mismatch(const struct resume_check *k, const char **name)
@@ -80,8 +167,8 @@ static const char *mismatch_cause(struct findings *sink, const struct case_curve
 		return "the first step matches, later ones leave to one side: weights and data went on, the "
 		       "optimizer's state did not";
 	if (!isnan(k->diverges))
-		return findings_text(
-			sink, "other batches from %s on", curve_at(sink, c, k->diverges));
+		return findings_text(sink, "other batches from %s on",
+			curve_at_in(sink, c, k->attempt, k->diverges));
 	if (!isnan(k->correlation))
 		return findings_text(sink,
 			"other batches: the changes from step to step do not correlate (r = %s)",
@@ -97,9 +184,9 @@ static void tell_difference(
 	const struct resume_series *s = mismatch(k, &name);
 	struct finding *f = finding_add(sink, FINDING_L116,
 		"%s: at %s the %s is %s, and attempt %u had %s (tolerance %s)",
-		resume_name(sink, c, r), curve_at(sink, c, s->x), name, number(sink, s->observed),
-		c->stitch.attempts.items[k->reference].number, number(sink, s->expected),
-		rounded_text(sink, s->tolerance, 2));
+		resume_name(sink, c, r), curve_at_in(sink, c, k->attempt, s->x), name,
+		number(sink, s->observed), c->stitch.attempts.items[k->reference].number,
+		number(sink, s->expected), rounded_text(sink, s->tolerance, 2));
 
 	curve_place(f, c, s->x, s->x);
 	f->observed = quantity_real(s->observed);
@@ -123,11 +210,11 @@ static bool tell_check(
 {
 	switch (r->check.outcome) {
 	case RESUME_MATCHES:
-		tell_match(sink, c, r);
+		(r->check.by_amount ? tell_match_by_amount : tell_match)(sink, c, r);
 		return true;
 	case RESUME_SAME_BATCHES:
 	case RESUME_DIFFERS:
-		tell_difference(sink, c, r);
+		(r->check.by_amount ? tell_difference_by_amount : tell_difference)(sink, c, r);
 		return true;
 	default:
 		return false;
@@ -142,10 +229,10 @@ static void tell_repeat(
 {
 	const struct resume_repeat *p = &r->repeat;
 	const char *source = findings_text(sink, "those of %s of attempt %u",
-		curve_steps(sink, c, p->source_x, p->source_x + p->last_x - p->first_x),
+		curve_steps_in(sink, c, p->source, p->source_x, p->source_last_x),
 		c->stitch.attempts.items[p->source].number);
 	const char *who = resume_name(sink, c, r);
-	const char *what = curve_steps(sink, c, p->first_x, p->last_x);
+	const char *what = curve_steps_in(sink, c, r->check.attempt, p->first_x, p->last_x);
 	struct finding *f;
 
 	if (p->equal)
@@ -211,13 +298,29 @@ static bool reference_has_it(const struct case_curve *c, const struct curve_resu
 	       sign * (level_before(c, t, r) - sum / (double)n) > SAME_SHARE * l->depth;
 }
 
+/* What was trained in the low stretch: in steps, or in samples where the line is shown by them. */
+static double low_length(const struct case_curve *c, const struct curve_resume *r)
+{
+	return stitch_shown(&c->stitch, r->check.attempt, r->low.last_x) -
+	       stitch_shown(&c->stitch, r->check.attempt, r->check.from);
+}
+
+static const char *length_words(struct findings *sink, const struct case_curve *c, double length)
+{
+	return c->stitch.by == c->stitch.axis || c->stitch.by == CURVE_EPOCHS
+		       ? counted_text(sink, (uint64_t)llround(length), "step")
+		       : findings_text(sink, "%s %s", count_text(sink, llround(length)),
+				 curve_unit_name(c->stitch.by));
+}
+
 static void tell_low(
 	struct findings *sink, const struct case_curve *c, const struct curve_resume *r)
 {
 	const struct resume_low *l = &r->low;
 	const char *who = resume_name(sink, c, r);
+	uint32_t parent = c->stitch.attempts.items[r->check.attempt].parent;
 	double first = r->check.from + 1;
-	double length = l->last_x - r->check.from;
+	double length = low_length(c, r), before = stitch_shown(&c->stitch, parent, r->check.from);
 	struct finding *f;
 
 	if (!isnan(r->replayed_to)) {
@@ -225,8 +328,8 @@ static void tell_low(
 			"%s: the loss is %s below its trend over %s, where the samples are replays, and "
 			"steps back up behind them",
 			who, rounded_text(sink, l->depth, 3),
-			curve_steps(sink, c, first, l->last_x));
-		f->observed = quantity_real(length);
+			curve_steps_in(sink, c, r->check.attempt, first, l->last_x));
+		f->observed = quantity_real(l->last_x - r->check.from);
 		f->expected = quantity_real(r->replayed_to - r->check.from);
 		f->unit = "steps until the loss is back, and of replay";
 	} else {
@@ -234,19 +337,20 @@ static void tell_low(
 			"%s: the loss is %s below its trend over %s, then back at it: consistent with a "
 			"replay of about %s",
 			who, rounded_text(sink, l->depth, 3),
-			curve_steps(sink, c, first, l->last_x),
-			counted_text(sink, (uint64_t)llround(length), "step"));
+			curve_steps_in(sink, c, r->check.attempt, first, l->last_x),
+			length_words(sink, c, length));
 		f->observed = quantity_real(l->depth);
 		f->unit = "below the trend";
-		if (fabs(length - r->check.from) <= 2 * c->spikes.interval)
+		if (fabs(length - before) <=
+			2 * c->spikes.interval * length / (l->last_x - r->check.from))
 			f->cause = "as long as the run was before the resume: from the start again";
 	}
 	curve_place(f, c, first, l->last_x);
 	f->meaning = findings_text(sink,
 		"the step up at %s is the end of it and no divergence (%s standard errors down at the "
 		"resume, %s up)",
-		curve_at(sink, c, l->last_x + 1), rounded_text(sink, l->down, 3),
-		rounded_text(sink, l->up, 3));
+		curve_at_in(sink, c, r->check.attempt, l->last_x + 1),
+		rounded_text(sink, l->down, 3), rounded_text(sink, l->up, 3));
 }
 
 static void tell_high(
@@ -256,7 +360,7 @@ static void tell_high(
 	struct finding *f = finding_add(sink, FINDING_L108,
 		"%s: the loss is %s above its trend over %s, then back at it",
 		resume_name(sink, c, r), rounded_text(sink, l->depth, 3),
-		curve_steps(sink, c, r->check.from + 1, l->last_x));
+		curve_steps_in(sink, c, r->check.attempt, r->check.from + 1, l->last_x));
 
 	curve_place(f, c, r->check.from + 1, l->last_x);
 	f->observed = quantity_real(l->depth);
@@ -277,25 +381,6 @@ static bool has_spike(const struct case_curve *c, const struct curve_resume *r)
 			return true;
 	}
 	return false;
-}
-
-static void tell_restart(
-	struct findings *sink, const struct case_curve *c, const struct curve_resume *r)
-{
-	const struct resume_restart *p = &r->restart;
-	struct finding *f = finding_add(sink, FINDING_T101,
-		"%s: the learning rates of %s are those of %s, where the run began",
-		resume_name(sink, c, r), curve_steps(sink, c, p->first_x, p->last_x),
-		curve_steps(sink, c, p->source_x, p->source_x + p->last_x - p->first_x));
-
-	curve_place(f, c, p->first_x, p->last_x);
-	f->observed = quantity_real(p->after);
-	f->expected = quantity_real(p->before);
-	f->cause = "the schedule was made anew and not restored";
-	if (!r->explained)
-		return;
-	f->severity = SEVERITY_INFO;
-	f->cause = findings_text(sink, "the launch was changed: %s", r->changes);
 }
 
 /* The rule --------------------------------------------------------------------------------------
@@ -327,8 +412,6 @@ static void run_resume(struct audit_case *a, struct findings *sink, struct cover
 			checked++;
 		else
 			tell_not_checked(cover, c, r);
-		if (r->restart.found)
-			tell_restart(sink, c, r);
 		if (r->repeat.found)
 			tell_repeat(sink, c, r);
 		/* Where the dead branch came again, both went on from the same trend. */
@@ -353,6 +436,6 @@ static void run_resume(struct audit_case *a, struct findings *sink, struct cover
 const struct rule rule_curve_resume = {
 	.name = "curve-resume",
 	.subject = "resumes against the dead branch",
-	.needs = NEEDS_CURVE,
+	.needs = NEEDS_CURVE | NEEDS_RESUME,
 	.run = run_resume,
 };

@@ -384,6 +384,7 @@ static void run_parts(struct audit_case *c, struct findings *sink, struct covera
 	struct state *s = c->current;
 	struct file_orders now, earlier = {0};
 	uint64_t wanted = 0, read = 0;
+	const struct state_file *unread = NULL;
 
 	if (file_orders_make(&now, s) &&
 		(!c->previous || file_orders_make(&earlier, c->previous))) {
@@ -410,9 +411,14 @@ static void run_parts(struct audit_case *c, struct findings *sink, struct covera
 		}
 		wanted += opened(f);
 		read += opened(f) && f->status == FILE_READ;
+		if (opened(f) && f->status != FILE_READ && !unread)
+			unread = f;
 	}
-	cover_ran(cover, "parts", "parts of the checkpoint", "files", read, wanted,
-		read < wanted ? "some could not be read" : NULL);
+	const char *why = NULL;
+	if (unread)
+		why = findings_text(sink, "%s: %s", findings_escaped(sink, slice_of(unread->path)),
+			unread->error ? unread->error : "it could not be read");
+	cover_ran(cover, "parts", "parts of the checkpoint", "files", read, wanted, why);
 }
 
 const struct rule rule_parts = {
@@ -550,7 +556,8 @@ static void run_checksums(struct audit_case *c, struct findings *sink, struct co
 		const char *tensor = storage_user(s, i);
 		struct finding *f = finding_add(sink, FINDING_I103,
 			"%s is damaged: its bytes do not match the checksum that was saved with them",
-			tensor ? findings_escaped(sink, slice_of(tensor)) : "an entry of the archive");
+			tensor ? findings_escaped(sink, slice_of(tensor))
+			       : "an entry of the archive");
 		place_file(sink, f, s, st->file);
 		if (tensor)
 			f->place.path = findings_escaped(sink, slice_of(tensor));

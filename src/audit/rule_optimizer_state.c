@@ -193,6 +193,14 @@ static void check_name_order(struct audit_case *c, struct findings *sink, const 
 		"optimizer state is matched to parameters by position: each of these goes on with another one's moments";
 }
 
+static bool has_optimizer_file(const struct state *s)
+{
+	for (size_t i = 0; i < s->files.count; i++)
+		if (s->files.items[i].role == FILE_OPTIMIZER)
+			return true;
+	return false;
+}
+
 static void run_optimizer_state(struct audit_case *c, struct findings *sink, struct coverage *cover)
 {
 	static const char *const name = "optimizer-state", *const subject = "optimizer state";
@@ -219,7 +227,10 @@ static void run_optimizer_state(struct audit_case *c, struct findings *sink, str
 		} else if (!promised && !c->inexact) {
 			c->inexact = "no optimizer state is in this file";
 		}
-		cover_not_checked(cover, name, subject, "there is none");
+		cover_not_checked(cover, name, subject,
+			has_optimizer_file(s)
+				? "its file could not be read, or is of a shape that is not known"
+				: "there is none");
 		return;
 	}
 	state_int(s, FACT_STEP, &step);

@@ -186,13 +186,14 @@ static void check_epoch_again(struct audit_case *c, struct findings *sink)
 	if (!f || !fact_to_double(f, &updates) || !state_int(s, FACT_EPOCH_AGAIN_STEP, &at))
 		return;
 	struct finding *found = finding_add(sink, FINDING_P103,
-		"the resume behind step %s went back by %s updates within its epoch",
+		"the resume behind step %s set the epoch back by %s updates",
 		rounded_text(sink, (double)at, DIGITS), rounded_text(sink, updates, DIGITS));
 	if (!c->previous || !state_int(c->previous, FACT_STEP, &before) || at < before)
 		found->severity = SEVERITY_WARNING;
 	place_fact(sink, found, s, f);
 	found->place.step_first = at;
 	found->place.step_last = step;
+	found->meaning = "what they had read of the epoch came again, in the same order or another";
 	found->cause =
 		"in the checkpoint's own log the epoch goes back there, and the step does not";
 }

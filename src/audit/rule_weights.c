@@ -67,7 +67,8 @@ static void run_tensors_change(struct audit_case *c, struct findings *sink, stru
 			(unsigned long long)w.known, counted_text(sink, (uint64_t)steps, "step"));
 		place_file(sink, f, c->current, NO_FILE);
 		f->place.step_last = case_step(c);
-		f->place.step_first = case_step(c) - steps;
+		if (f->place.step_last != PLACE_NO_STEP)
+			f->place.step_first = f->place.step_last - steps;
 		f->observed = quantity_count((int64_t)w.same);
 		f->unit = "identical weights";
 		f->meaning = "a stale copy of the model was saved, or training did not update it";

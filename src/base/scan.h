@@ -26,34 +26,44 @@ static inline const char *scan_space(const char *p)
 /* Digits, as many as there are up to 20; no sign, no leading zeros, at most UINT64_MAX. */
 const char *scan_long_u64(const char *p, uint64_t *v);
 
-#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-/* Eight digits at once: which of eight bytes are none, and their value by three multiplications. */
-static inline const char *scan_u64(const char *p, uint64_t *v)
+/* The digits at `p`, eight at the most: how many, and what they say. Reads eight bytes. */
+static inline unsigned scan_digits(const char *p, uint64_t *v)
 {
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+	/* Which of eight bytes are none, and their value by three multiplications. */
 	uint64_t t;
 
 	memcpy(&t, p, sizeof t);
 	t ^= 0x3030303030303030u;
 	/* A carry only goes up, to bytes behind the first one that is no digit. */
 	uint64_t none = ((t + 0x0606060606060606u) | t) & 0xf0f0f0f0f0f0f0f0u;
-	if (none == 0 || (t & 0xff) == 0)
-		return scan_long_u64(p, v);
-	unsigned bits = (unsigned)__builtin_ctzll(none) & ~7u;
+	unsigned bits = none ? (unsigned)__builtin_ctzll(none) & ~7u : 64;
+	*v = 0;
 	if (bits == 0)
-		return NULL;
+		return 0;
 	t <<= 64 - bits;
 	t = t * 10 + (t >> 8);
 	*v = ((t & 0x000000ff000000ffu) * 0x000f424000000064u +
 		     ((t >> 16) & 0x000000ff000000ffu) * 0x0000271000000001u) >>
 	     32;
-	return p + bits / 8;
-}
+	return bits / 8;
 #else
+	unsigned n = 0;
+
+	for (*v = 0; n < 8 && p[n] >= '0' && p[n] <= '9'; n++)
+		*v = *v * 10 + (uint64_t)(p[n] - '0');
+	return n;
+#endif
+}
+
 static inline const char *scan_u64(const char *p, uint64_t *v)
 {
-	return scan_long_u64(p, v);
+	unsigned n = scan_digits(p, v);
+
+	if (n == 8 || *p == '0')
+		return scan_long_u64(p, v);
+	return n > 0 ? p + n : NULL;
 }
-#endif
 
 /*
  * Integers of a list, from the first digit of one on: as many as have one comma, or a comma and one

@@ -54,6 +54,12 @@ bool text_parse_range(struct slice text, int64_t min, int64_t *least, int64_t *m
 bool text_parse_double(struct slice text, double *out);
 
 /*
+ * mantissa * 10^exponent as the nearest double, where little arithmetic finds it: exponents from
+ * -27 to 0, and up to 22 where the mantissa is no larger than 2^53. Else false. About 5 ns.
+ */
+bool text_decimal(uint64_t mantissa, int exponent, double *out);
+
+/*
  * The length of the UTF-8 sequence at the start of `text`, its code point in *point; 0 where there
  * is none. Surrogates are none.
  */

@@ -131,7 +131,8 @@ static int answer_gate(const struct options *o, struct report *r)
 
 /*
  * A checkpoint is verified; the log of a run is audited, or a rehearsal held against it. Of a
- * folder that holds both, the checkpoint that a relaunch would use is judged where the log passes.
+ * folder that holds both, the checkpoint that a relaunch would use is judged where the sample log
+ * passes; loss logs are audited where there is nothing else.
  */
 static int fill_report(
 	struct report *r, const struct options *o, const struct verify_options *v, struct error *e)
@@ -149,11 +150,13 @@ static int fill_report(
 	if (o->rehearsal)
 		return audit_rehearsal(r, path, o->rehearsal, &audit, e);
 	/* What cannot be looked into is verify's to say. */
-	if (run_paths_look(path, &v->limits, &hold, &unseen) < 0 || !hold.samples)
+	if (run_paths_look(path, &v->limits, &hold, &unseen) < 0)
+		return verify_path(r, path, v, e);
+	bool checkpoint = run_paths_has_checkpoint(path, &v->limits);
+	if (!hold.samples && (checkpoint || !hold.losses))
 		return verify_path(r, path, v, e);
 	int status = audit_paths(r, &path, 1, &audit, e);
-	if (status < 0 || r->exit != EXIT_STATUS_FINE ||
-		!run_paths_has_checkpoint(path, &v->limits))
+	if (status < 0 || r->exit != EXIT_STATUS_FINE || !checkpoint)
 		return status;
 	report_release(r);
 	report_init(r, o->command->name);

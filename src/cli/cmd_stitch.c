@@ -40,6 +40,8 @@ static struct curves_options curves_options_of(const struct options *o, struct s
 		.told_count = o->told_count,
 		.first = o->first_step,
 		.last = o->log.until,
+		.by = o->by,
+		.by_is_told = o->by_is_told,
 		.olmo = o->olmo,
 		.plot = !o->json && !o->quiet && !(o->plot && strcmp(o->plot, "none") == 0),
 		.ascii = wants_ascii(o),
@@ -59,7 +61,7 @@ struct table {
 };
 
 static int make_table(
-	struct report *r, log_write_fn *write, void *out, const void *context, struct error *e)
+	struct report *r, text_write_fn *write, void *out, const void *context, struct error *e)
 {
 	const struct table *t = context;
 

@@ -6,6 +6,7 @@
  *
  * base/       what every other file stands on
  *   slice, strbuf, array, arena   text and memory, each with a cap from birth
+ *   write                         where long texts go
  *   names, lookup                 sets of names; rows of tables by hash
  *   team                          threads that do the same to a member each
  *   size, cursor, source          arithmetic on sizes, bytes in hand, bytes in a file
@@ -26,6 +27,7 @@
  *   zip, torch, torch_legacy      what torch.save writes
  *   pickle, pickle_judge, pickle_classes.def, pickle_ops.def, rebuild, container_pickle
  *                                 pickles: decoding, what loading would run, what their calls mean
+ *   foreign, foreign.def          formats that are not read, by name
  *   safetensors, npy, literal     tensors of others: safetensors; numpy.save and savez, and their headers
  *   json, container_json
  *   print_tensor                  the elements of small tensors, printed
@@ -43,6 +45,7 @@
  *   relate                        streams and tensors of two states
  *   bytes, statistics, gather     the one pass over all bytes; values; elements that lie apart
  *   moments                       what Adam's moments must obey, element by element
+ *   epoch_log                     steps and epochs of a log: where an epoch was set back
  *   snapshot, file_digests        a state as a file of columns; digests of a checkpoint's small files
  * profile/    frameworks
  *   profile, profiles.def         the table of them, and reading a checkpoint
@@ -67,12 +70,14 @@
  *   curve, read, readers.def      the logs into one; what all readers share
  *   read_console, console.def     console logs of trainers; console_keys finds the lines that matter,
  *                                 console_shape recognises them, console_line takes them apart,
- *                                 console_points makes points of their fields, console_bars of
- *                                 progress bars, console_patterns of what the user describes;
- *                                 console_marks: launches, saves, …
+ *                                 console_points makes points of their fields, console_form those of
+ *                                 rows like earlier ones in one pass, console_bars of progress bars,
+ *                                 console_patterns of what the user describes; console_marks: launches,
+ *                                 saves, …
  *   naming, names.def, words.def, roles.def
  *                                 what the name of a series says
  *   rows, xs.def                  records of names and numbers into points
+ *   number                        numbers of lines, eight digits at a time
  *   writers, writers.def          who wrote a file, from the names of its series
  *   read_jsonl, members           JSON lines; the numbers of an object
  *   read_table                    CSV and TSV
@@ -80,12 +85,18 @@
  *   read_wandb, read_mlflow       wandb's own files; MLflow's file store
  *   read_tensorboard, tfrecord, crc32c, protobuf
  *                                 event files
- *   piece                         launches cut out of files
- *   stitch                        the one line of all attempts: stitch_attempts made of pieces,
+ *   piece                         launches cut out of files; piece_carried: out of files that each
+ *                                 launch carries on
+ *   stitch                        the one line of all attempts: stitch_attempts made of pieces, stitch_order,
  *                                 stitch_lineage which continues which, stitch_tracks, stitch_hidden resumes
  *   resume, resume_repeat, resume_stretch
  *                                 first steps against the dead branch; earlier steps again; low stretches
- *   spikes, window                spikes and shifts; running medians
+ *   consumed, stitch_consumed     how many samples a step has; with another batch at a resume: resume_amounts,
+ *                                 resume_ramp
+ *   rate, rate_amounts, rate_launch
+ *                                 whether the learning rate goes on at a resume; what launches say of it
+ *   spikes, spikes_place, spikes_olmo, window
+ *                                 spikes and shifts; what is near them; another rule; running medians
  * audit/      the rules: audit, case, rules.def, rule_integrity, rule_position, rule_rng, rule_counters,
  *             rule_optimizer_state, rule_settings, rule_schedule, rule_scaler, rule_weights, rule_averages,
  *             rule_optimizer, rule_values, rule_replicas, rule_run, rule_copy; counting, trail: units of
@@ -93,15 +104,16 @@
  *             about sample logs: seams, rule_data,
  *             rule_data_epochs, rule_data_ranks, rule_data_attempts; mixture_table, mixture_stages, rule_mixture,
  *             rule_stages, rule_ratios, rule_sources, rule_rank_mixture; about loss logs: curves, curve_words,
- *             rule_curve_line, rule_curve_resume, rule_curve_spikes;
+ *             rule_curve_line, rule_curve_batch, rule_curve_epochs, rule_curve_resume, rule_curve_rate,
+ *             rule_curve_spikes;
  *             defects, defects.def, defect_conditions, rule_defects: what frameworks get wrong, and in
  *             which versions; environment: the versions that will resume;
  *             policy, policies.def: what a gate asks for; verdict: one word, its evidence, an exit status
  * report/     answers: report (the data), render_text, render_json, render_gate, page, json_writer, explain,
  *             plot (a curve as characters), write_log (a ledger as text)
  * api/        the commands as functions that fill a report: verify, compare, show, init, runs (audit:
- *             runs_tables, runs_checkpoints, runs_curve; rehearsal);
- *             run_paths (which paths are one run), compare_runs, curves (stitch: curves_tables, curves_rows,
+ *             runs_parts, runs_tables, runs_checkpoints, runs_curve; rehearsal);
+ *             run_paths (which paths are one run), compare_runs, curves (stitch: curves_parts, curves_tables, curves_rows,
  *             curves_confirm), logs (ledger), subject, choose,
  *             contender, conclude, overview, run (the run file), history, take_snapshot
  * cli/        this folder

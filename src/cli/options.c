@@ -297,6 +297,17 @@ static bool take_plot(struct options *o, const char *value)
 	       strcmp(value, "none") == 0;
 }
 
+static bool take_by(struct options *o, const char *value)
+{
+	static const enum curve_unit units[] = {CURVE_STEPS, CURVE_SAMPLES, CURVE_TOKENS};
+
+	for (size_t i = 0; i < sizeof units / sizeof *units && !o->by_is_told; i++) {
+		o->by_is_told = strcmp(value, curve_unit_name(units[i])) == 0;
+		o->by = units[i];
+	}
+	return o->by_is_told || strcmp(value, "auto") == 0;
+}
+
 static bool take_from(struct options *o, const char *value)
 {
 	return text_parse_i64(slice_of(value), 0, INT64_MAX, &o->first_step);
@@ -432,6 +443,9 @@ const struct option_row option_rows[] = {
 	{"until", 0, false, "N", OF(ledger) | OF(stitch),
 		"the last step that is kept, or counts for --source", take_until,
 		"a step: 0, 1, 2, ..."},
+	{"by", 0, false, "UNIT", OF(stitch),
+		"the line by steps, samples or tokens; auto (default): steps, unless the batch changes",
+		take_by, "steps, samples, tokens or auto"},
 	{"series", 0, true, "NAME=PATTERN", OF_CURVES,
 		"take the series NAME (loss, lr, ...) from text: one group, the value; or step and value",
 		take_series, "NAME=PATTERN, an extended regular expression, at most 64 times"},

@@ -57,6 +57,8 @@ struct options {
 	struct curve_pattern patterns[PATTERNS_MAX]; /* of stitch: --series */
 	char pattern_names[PATTERNS_MAX][PATTERN_NAME]; /* what patterns[].name points to */
 	size_t pattern_count;
+	enum curve_unit by;  /* of stitch: --by */
+	bool by_is_told;     /* and not auto */
 	const char *plot;    /* of stitch: "auto", "ascii", "none", or NULL */
 	int64_t first_step;  /* of stitch: --from; INT64_MIN: none */
 	bool csv, dead, olmo; /* of stitch */

@@ -6,6 +6,7 @@
 
 #include "base/size.h"
 #include "base/text.h"
+#include "container/foreign.h"
 
 #define HEAD_BYTES 4096u
 #define STORAGES_MAX ((size_t)UINT32_MAX)
@@ -24,47 +25,6 @@ const struct container *const containers[] = {
 #undef CONTAINER
 	NULL,
 };
-
-/* What people also keep beside checkpoints, so that "not read" can say what it is. */
-static const struct {
-	size_t offset;
-	struct slice magic;
-	const char *what;
-} known_formats[] = {
-	{0, {"PYTORCH1", 8}, "a PyTorch preview archive, which torch.load does not read either"},
-	{257, {"ustar", 5}, "a tar archive (torch.save before 0.1.10 wrote such files)"},
-	{0, {"reprise snapshot\n", 17},
-		"a snapshot, which show, verify and compare take, and h5dump"},
-	{0, {"\x89HDF\r\n\x1a\n", 8}, "an HDF5 file"},
-	{0, {"GGUF", 4}, "a GGUF model file"},
-	{0, {"\x1f\x8b", 2}, "gzip-compressed"},
-	{0, {"\x28\xb5\x2f\xfd", 4}, "Zstandard-compressed"},
-	{0, {"BZh", 3}, "bzip2-compressed"},
-	{0,
-		{"\xfd"
-		 "7zXZ",
-			5},
-		"xz-compressed"},
-	{0, {"SQLite format 3", 15}, "an SQLite database"},
-	{0,
-		{"\x7f"
-		 "ELF",
-			4},
-		"an ELF executable or library"},
-	{0, {"<!DOCTYPE", 9}, "an HTML page, perhaps the error page of a failed download"},
-	{0, {"<html", 5}, "an HTML page, perhaps the error page of a failed download"},
-};
-
-static const char *known_format(struct slice head)
-{
-	for (size_t i = 0; i < sizeof known_formats / sizeof *known_formats; i++) {
-		size_t offset = known_formats[i].offset;
-		struct slice rest = {head.p + offset, head.n < offset ? 0 : head.n - offset};
-		if (rest.n > 0 && slice_starts(rest, known_formats[i].magic))
-			return known_formats[i].what;
-	}
-	return NULL;
-}
 
 /* The pointer file of Git LFS: lines of key and value; "size" is that of the real file. */
 static bool lfs_size(struct slice head, uint64_t *size)
@@ -199,12 +159,13 @@ static int decode(struct document *d, struct findings *sink, struct error *e)
 		return status;
 	d->container = probe(&d->source, head);
 	if (!d->container) {
-		const char *what = known_format(head);
-		if (what)
-			return fail(e, RP_E_UNSUPPORTED, ERROR_NO_OFFSET,
-				"not a format that reprise reads: %s", what);
-		return fail(
-			e, RP_E_UNSUPPORTED, ERROR_NO_OFFSET, "not a format that reprise reads");
+		const struct foreign *is = foreign_by_head(head);
+		if (!is)
+			is = foreign_by_name(d->name);
+		return fail(e, RP_E_UNSUPPORTED, ERROR_NO_OFFSET,
+			"not a format that reprise reads%s%s%s%s", is ? ": " : "",
+			is ? is->what : "", is && is->remedy ? "; " : "",
+			is && is->remedy ? is->remedy : "");
 	}
 	status = d->container->read(d, sink, e);
 	if (source_check(&d->source, &changed) < 0) {

@@ -10,6 +10,7 @@
 
 #include "base/names.h"
 #include "base/size.h"
+#include "container/foreign.h"
 #include "container/zip.h"
 
 #define KEY_MAX 64u
@@ -211,14 +212,15 @@ static int read_records(struct document *d, struct torch_zip *t, bool *big_endia
 static int not_ours(const struct torch_zip *t, struct error *e)
 {
 	const struct zip *z = &t->zip;
+	const struct foreign *is = foreign_by_name(t->rebuild->document->name);
 
 	if (z->count == 0)
 		return fail(e, RP_E_UNSUPPORTED, ERROR_NO_OFFSET, "an empty zip archive");
 	if (record(t, "constants.pkl"))
 		return fail(e, RP_E_UNSUPPORTED, ERROR_NO_OFFSET,
 			"a TorchScript archive (torch.jit.save): a program, not a training checkpoint");
-	return fail(e, RP_E_UNSUPPORTED, ERROR_NO_OFFSET,
-		"a zip archive without data.pkl: not written by torch.save");
+	return fail(e, RP_E_UNSUPPORTED, ERROR_NO_OFFSET, "a zip archive without data.pkl: %s",
+		is ? is->what : "not written by torch.save");
 }
 
 int torch_pickle_failed(const struct document *d, struct findings *sink, const char *part, bool cut,

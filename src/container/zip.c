@@ -90,6 +90,25 @@ static void several_volumes(const struct zip *z, uint64_t offset, struct finding
 		z->file, (struct slice){0}, offset);
 }
 
+/*
+ * RP_OK, unless another archive ends at `begin`, where this one begins: no bytes that were put in,
+ * but archives one after the other, as torch.distributed.checkpoint appends its tensors to a file.
+ */
+static int refuse_several(const struct zip *z, uint64_t begin, struct error *e)
+{
+	uint8_t raw[END_SIZE + 4];
+
+	if (begin < END_SIZE || !range_inside(begin - END_SIZE, sizeof raw, z->source->size))
+		return RP_OK;
+	int status = source_read(z->source, begin - END_SIZE, raw, sizeof raw, e);
+	if (status < 0 || load_le32(raw) != END_SIGNATURE ||
+		load_le32(raw + END_SIZE) != LOCAL_SIGNATURE)
+		return status;
+	return fail(e, RP_E_UNSUPPORTED, begin,
+		"several zip archives one after the other, as torch.distributed.checkpoint (DCP) writes "
+		"its shards, which reprise does not read");
+}
+
 struct end_record {
 	uint64_t offset; /* of the record in the file */
 	uint64_t entries, directory_size, directory;
@@ -159,54 +178,51 @@ static int find_end(struct zip *z, struct end_record *end, struct findings *sink
 	return RP_OK;
 }
 
-/* The zip64 end record, where a locator before the end record says that there is one. */
-static int read_end64(struct zip *z, struct end_record *end, struct findings *sink, struct error *e)
+static int read_end64_at(
+	const struct zip *z, uint64_t at, uint8_t raw[END64_SIZE], bool *there, struct error *e)
 {
-	uint8_t raw[END64_SIZE];
-	bool needed = end->entries == 0xffff || end->directory_size == UINT32_MAX ||
-		      end->directory == UINT32_MAX;
-	int status;
+	int status = source_read(z->source, at, raw, END64_SIZE, e);
 
-	if (end->offset >= LOCATOR_SIZE) {
-		status = source_read(z->source, end->offset - LOCATOR_SIZE, raw, LOCATOR_SIZE, e);
-		if (status < 0)
-			return status;
-		z->zip64 = load_le32(raw) == LOCATOR_SIGNATURE;
-	}
-	if (!z->zip64 && needed && end->entries != 0xffff)
-		return malformed(z, sink, e, end->offset,
-			"the end record points to a zip64 record, which is missing");
-	if (!z->zip64)
-		return RP_OK;
-	uint64_t at = load_le64(raw + 8), latest = end->offset - LOCATOR_SIZE;
-	if (load_le32(raw + 4) != 0 || load_le32(raw + 16) != 1)
-		several_volumes(z, latest, sink);
-	bool there = range_inside(at, END64_SIZE, latest);
-	if (there) {
-		status = source_read(z->source, at, raw, END64_SIZE, e);
-		if (status < 0)
-			return status;
-		there = load_le32(raw) == END64_SIGNATURE;
-	}
-	if (!there && latest >= END64_SIZE) {
-		/* It always ends at the locator. If it does here: bytes came in before it, or went.
-		 */
-		uint64_t real = latest - END64_SIZE;
-		status = source_read(z->source, real, raw, END64_SIZE, e);
-		if (status < 0)
-			return status;
-		if (load_le32(raw) == END64_SIGNATURE)
-			return malformed(z, sink, e, real,
-				"%llu bytes %s: the zip64 end record is at %llu and should be at %llu",
-				(unsigned long long)(real > at ? real - at : at - real),
-				real > at ? "were put into the file" : "are missing from the file",
-				(unsigned long long)real, (unsigned long long)at);
-	}
-	if (!there)
-		return malformed(z, sink, e, latest, "there is no zip64 end record at offset %llu",
-			(unsigned long long)at);
+	*there = status == RP_OK && load_le32(raw) == END64_SIGNATURE;
+	return status;
+}
+
+/*
+ * The bytes of the zip64 end record, which should be at `at`. It always ends at `latest`, where its
+ * locator is: if one does that should be elsewhere, bytes came in before it, or went.
+ */
+static int find_end64(const struct zip *z, uint64_t at, uint64_t latest, uint8_t raw[END64_SIZE],
+	struct findings *sink, struct error *e)
+{
+	uint64_t real = latest < END64_SIZE ? at : latest - END64_SIZE;
+	bool there = false, displaced = false;
+	int status = RP_OK;
+
+	if (real != at)
+		status = read_end64_at(z, real, raw, &displaced, e);
+	if (status == RP_OK && displaced && real > at)
+		status = refuse_several(z, real - at, e);
+	if (status == RP_OK && range_inside(at, END64_SIZE, latest))
+		status = read_end64_at(z, at, raw, &there, e);
+	if (status < 0 || there)
+		return status;
+	if (displaced)
+		return malformed(z, sink, e, real,
+			"%llu bytes %s: the zip64 end record is at %llu and should be at %llu",
+			(unsigned long long)(real > at ? real - at : at - real),
+			real > at ? "were put into the file" : "are missing from the file",
+			(unsigned long long)real, (unsigned long long)at);
+	return malformed(z, sink, e, latest, "there is no zip64 end record at offset %llu",
+		(unsigned long long)at);
+}
+
+/* What the zip64 end record says, in place of what does not fit the ordinary one. */
+static void take_end64(const struct zip *z, struct end_record *end, const uint8_t raw[END64_SIZE],
+	uint64_t at, uint64_t latest, struct findings *sink)
+{
 	struct end_record wide = *end;
 	struct cursor c = cursor_over(raw, END64_SIZE);
+
 	cursor_take(&c, 4);
 	uint64_t rest = cursor_le64(&c);
 	cursor_take(&c, 4); /* versions */
@@ -233,7 +249,34 @@ static int read_end64(struct zip *z, struct end_record *end, struct findings *si
 		finding_place(sink, f, z->file, (struct slice){0}, end->offset);
 	}
 	*end = wide;
-	return RP_OK;
+}
+
+/* The zip64 end record, where a locator before the end record says that there is one. */
+static int read_end64(struct zip *z, struct end_record *end, struct findings *sink, struct error *e)
+{
+	uint8_t raw[END64_SIZE];
+	bool needed = end->entries == 0xffff || end->directory_size == UINT32_MAX ||
+		      end->directory == UINT32_MAX;
+	int status;
+
+	if (end->offset >= LOCATOR_SIZE) {
+		status = source_read(z->source, end->offset - LOCATOR_SIZE, raw, LOCATOR_SIZE, e);
+		if (status < 0)
+			return status;
+		z->zip64 = load_le32(raw) == LOCATOR_SIGNATURE;
+	}
+	if (!z->zip64 && needed && end->entries != 0xffff)
+		return malformed(z, sink, e, end->offset,
+			"the end record points to a zip64 record, which is missing");
+	if (!z->zip64)
+		return RP_OK;
+	uint64_t at = load_le64(raw + 8), latest = end->offset - LOCATOR_SIZE;
+	if (load_le32(raw + 4) != 0 || load_le32(raw + 16) != 1)
+		several_volumes(z, latest, sink);
+	status = find_end64(z, at, latest, raw, sink, e);
+	if (status == RP_OK)
+		take_end64(z, end, raw, at, latest, sink);
+	return status;
 }
 
 static int check_directory_place(
@@ -255,6 +298,10 @@ static int check_directory_place(
 		return RP_OK;
 	uint64_t real = end->limit - end->directory_size;
 	status = source_read(z->source, real, signature, sizeof signature, e);
+	if (status < 0)
+		return status;
+	if (load_le32(signature) == ENTRY_SIGNATURE && real > end->directory)
+		status = refuse_several(z, real - end->directory, e);
 	if (status < 0)
 		return status;
 	if (load_le32(signature) == ENTRY_SIGNATURE)

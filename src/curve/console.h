@@ -56,14 +56,18 @@ struct console_line {
 /* Tell the label of the printing process: "[default7]:", "12: ", "[rank7]:", "[1,7]<stdout>:". */
 void console_label(struct console_line *l);
 
-/* Copy `text` to `out` (as long as it) without escape sequences and backspaces; its new length. */
-size_t console_plain(struct slice text, char *out);
+/*
+ * Copy `text` to `out` (as long as it) without escape sequences and backspaces; its new length.
+ * `from`, unless NULL, gets for each byte where it stood.
+ */
+size_t console_plain(struct slice text, char *out, uint16_t *from);
 
 /*
  * The first clock time in the first part of the text, in seconds since 1970, or NAN. A text without
  * a zone is taken for UTC. Of dates with two slashes the month comes first, unless it cannot be
  * one.
  */
+#define CONSOLE_CLOCK_MIN 19u /* bytes of the shortest one */
 double console_clock(struct slice text);
 
 /*
@@ -75,6 +79,7 @@ struct console_head {
 	double x, epoch, total; /* NAN: not there; total: the %n behind %x */
 	double done;            /* of a progress bar: the batches */
 	size_t fields;
+	size_t begin, x_at; /* where the pattern began, and where x stands */
 };
 
 size_t console_match(struct slice text, size_t at, const char *pattern, struct console_head *h);
@@ -124,6 +129,8 @@ enum console_flag {
 	CONSOLE_DATA_BEFORE = 256,
 	CONSOLE_AS_STEPS = 512,
 	CONSOLE_BITS = 1024,
+	CONSOLE_LOSS_FROM_0 = 2048,
+	CONSOLE_AT_LAUNCH = 4096,
 };
 
 #define CONSOLE_SHAPES_MAX 64u
@@ -154,6 +161,7 @@ struct console_index {
 	struct slice texts[CONSOLE_KEYS_MAX];
 	uint64_t rows[CONSOLE_KEYS_MAX];   /* bits of the shapes that have the key */
 	size_t within[CONSOLE_SHAPES_MAX]; /* where the key stands in the head, or SIZE_MAX */
+	bool without_digits;               /* no key has any */
 };
 
 void console_index_init(struct console_index *x);
@@ -168,6 +176,13 @@ struct console_found {
 /* The first row of the table that fits the line, whose keys are `hits`. False where none does. */
 bool console_recognise(const struct console_index *x, const struct console_line *l,
 	const struct console_hit *hits, size_t n, struct console_found *m);
+
+/*
+ * Whether another line would be recognised likewise that differs in its numbers only, and in those
+ * only by their digits: nothing else may be said by its keys.
+ */
+bool console_is_alone(const struct console_index *x, const struct console_hit *hits, size_t n,
+	const struct console_found *m);
 
 /* The row's field of a name, or NULL. */
 const struct console_field_row *console_field_of(const struct console_shape *s, struct slice name);

@@ -199,17 +199,13 @@ static float epoch_resolution(const struct console_field *f, double epoch, float
 	return printed >= 0.01f ? 0.01f : printed;
 }
 
-int console_keep_epoch_row(struct console *c, const struct console_place *at, struct slice text,
-	const struct console_found *m, size_t first, struct error *e)
+int console_keep_epoch_row(struct console *c, const struct console_place *at,
+	const struct console_field *f, size_t first, struct error *e)
 {
-	size_t from = m->head.fields;
-	struct console_field f = {0};
 	double epoch;
 	float resolution = 0;
 
-	while (console_shape_field(m->shape, text, &from, &f) && !slice_is(f.name, m->shape->head))
-		;
-	if (!curve_number(f.value, false, &epoch, &resolution))
+	if (!curve_number(f->value, false, &epoch, &resolution))
 		return RP_OK;
 	struct console_epoch_row *row = array_push(&c->epoch_rows, c->r->log->limits->curve_points);
 	if (!row)
@@ -221,7 +217,7 @@ int console_keep_epoch_row(struct console *c, const struct console_place *at, st
 		.count = c->r->log->points.count - first,
 		.epoch = at->x,
 		.step = NAN,
-		.resolution = epoch_resolution(&f, epoch, resolution),
+		.resolution = epoch_resolution(f, epoch, resolution),
 		.launched = c->launched};
 	c->launched = false;
 	c->bar_follows = true;

@@ -41,17 +41,21 @@ static size_t escape_length(struct slice text)
 	return 2;
 }
 
-size_t console_plain(struct slice text, char *out)
+size_t console_plain(struct slice text, char *out, uint16_t *from)
 {
 	size_t n = 0;
 
 	for (size_t i = 0; i < text.n;) {
-		if (text.p[i] == '\x1b')
+		if (text.p[i] == '\x1b') {
 			i += escape_length((struct slice){text.p + i, text.n - i});
-		else if (text.p[i] == '\b')
-			i++;
-		else
-			out[n++] = text.p[i++];
+			continue;
+		}
+		if (text.p[i] != '\b') {
+			if (from)
+				from[n] = (uint16_t)i;
+			out[n++] = text.p[i];
+		}
+		i++;
 	}
 	return n;
 }
@@ -205,7 +209,7 @@ double console_clock(struct slice text)
 {
 	if (text.n > CLOCK_WITHIN)
 		text.n = CLOCK_WITHIN;
-	for (size_t i = 0; i + 19 <= text.n; i++) {
+	for (size_t i = 0; i + CONSOLE_CLOCK_MIN <= text.n; i++) {
 		if (!is_digit(text.p[i]) || (i > 0 && is_digit(text.p[i - 1])))
 			continue;
 		double clock = clock_at(text, i);
@@ -233,18 +237,20 @@ static size_t match_number(struct slice text, size_t at, char what, struct conso
 			end++;
 	if (end == at || (end < text.n && is_digit(text.p[end])))
 		return SIZE_MAX;
-	if (what == 'x')
+	if (what == 'x') {
 		h->x = value;
-	else if (what == 'e')
+		h->x_at = at;
+	} else if (what == 'e') {
 		h->epoch = value;
-	else if (what == 'n' && !isnan(h->x) && is_digit(text.p[at]))
+	} else if (what == 'n' && !isnan(h->x) && is_digit(text.p[at])) {
 		h->total = value;
+	}
 	return end;
 }
 
 size_t console_match(struct slice text, size_t at, const char *pattern, struct console_head *h)
 {
-	*h = (struct console_head){NAN, NAN, NAN, NAN, SIZE_MAX};
+	*h = (struct console_head){NAN, NAN, NAN, NAN, SIZE_MAX, at, SIZE_MAX};
 	for (const char *p = pattern; *p; p++) {
 		if (*p == ' ') {
 			while (at < text.n && is_space(text.p[at]))

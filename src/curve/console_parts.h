@@ -17,6 +17,8 @@
 #define CONSOLE_KNOWN_SERIES 256u /* that are found at once */
 #define CONSOLE_SHOWN_VALUES 32u  /* of a progress bar, to tell new ones from old ones */
 #define CONSOLE_HELD_FIELDS 16u   /* of a progress bar */
+#define CONSOLE_TAKEN_MAX 64u     /* fields of a line whose form is learned */
+#define CONSOLE_NO_SERIES (CURVE_NONE - 1)
 
 /* A point whose fields are on the lines that follow. */
 struct console_below {
@@ -24,7 +26,8 @@ struct console_below {
 	const struct console_shape *shape;
 	double x, wall;
 	enum curve_unit unit;
-	uint64_t until; /* the last line that may belong to it */
+	uint64_t until;   /* the last line that may belong to it */
+	bool from_epochs; /* x was worked out from an epoch and a batch of it */
 };
 
 /* What a progress bar shows at its place. */
@@ -72,6 +75,15 @@ struct console_pattern {
 	double calls;
 };
 
+/* A field of the row at hand, and the series that it was added to or CONSOLE_NO_SERIES. */
+struct console_taken {
+	struct console_field field;
+	uint32_t series;
+	bool is_x;
+};
+
+struct console_forms;
+
 struct console {
 	struct curve_reading *r;
 	struct lines lines;
@@ -81,6 +93,11 @@ struct console {
 	char *plain;
 	struct console_below below[CONSOLE_BELOW_MAX];
 	size_t below_count;
+	/* The newest row's fields; their number may be larger than the array. */
+	struct console_taken taken[CONSOLE_TAKEN_MAX];
+	size_t taken_count;
+	struct console_field x_field; /* the first one that says x, of rows whose x is a field */
+	struct console_forms *forms;
 	/* Megatron: what the loss is called, and where the row before was. */
 	char loss_name[CONSOLE_NAME_MAX];
 	size_t loss_name_n;
@@ -122,7 +139,9 @@ struct console_place {
 	enum curve_unit unit;
 	int32_t rank;
 	struct slice held_out; /* what the line calls its data: "validation", "validation-1" */
-	enum curve_role role;  /* of what was added last */
+	/* Of what was added last. */
+	enum curve_role role;
+	uint32_t series;
 };
 
 /*
@@ -139,8 +158,27 @@ int console_add_number(struct console *c, struct console_place *at, struct slice
 	enum curve_role role, enum curve_mean mean, double value, float resolution,
 	struct error *e);
 
+/* A point of a series. */
+int console_put(struct console *c, struct console_place *at, uint32_t series, double value,
+	float resolution, struct error *e);
+
+/* The resolution of a value, from that of the text and from what the trainer leaves out. */
+float console_resolution_of(
+	const struct console_shape *s, bool quoted, double value, float printed);
+
 /* A field, if it is a number. */
 int console_add_field(struct console *c, struct console_place *at, const struct console_field *f,
+	struct error *e);
+
+/* What a row of Megatron's says beside its points: notice each field that was added, then end. */
+struct console_row {
+	bool has_loss;
+	double skipped; /* NAN: not said */
+};
+
+void console_notice(struct console *c, const struct console_place *at,
+	const struct console_field *f, struct console_row *row);
+int console_end_row(struct console *c, struct console_place *at, const struct console_row *row,
 	struct error *e);
 
 /* The fields from `from` on of a line whose x is known. */
@@ -167,11 +205,33 @@ int console_take_keras(struct console *c, struct console_place *at, const struct
 void console_put_marks_at_epochs(struct console *c, size_t first);
 
 /* Keep the row of `at`, whose points begin at `first`, for the bar that says its step. */
-int console_keep_epoch_row(struct console *c, const struct console_place *at, struct slice text,
-	const struct console_found *m, size_t first, struct error *e);
+int console_keep_epoch_row(struct console *c, const struct console_place *at,
+	const struct console_field *epoch, size_t first, struct error *e);
 
 /* At the end: put the points of all such rows at steps, if they can be known of all. */
 void console_put_at_steps(struct console *c);
+
+/* Forms of rows (console_form.c) --------------------------------------------------------------- */
+
+#define CONSOLE_NOTE_BITS "the losses are in bits, to the base 2"
+
+/* NULL: no memory. */
+struct console_forms *console_forms_new(void);
+void console_forms_free(struct console_forms *forms);
+
+/*
+ * Take a line that has the form of an earlier row: about 1 ns a byte. False where it has none. A
+ * line end or carriage return stands behind the line, and LINES_PADDING bytes behind that can be
+ * read.
+ */
+bool console_take_form(struct console *c, struct slice line, int *status, struct error *e);
+
+/*
+ * Keep the form of the row that was taken last: `raw` as it stands in the file, `l` without escape
+ * sequences, whose keys are `hits`.
+ */
+void console_learn_form(struct console *c, struct slice raw, const struct console_line *l,
+	const struct console_found *m, const struct console_hit *hits, size_t n);
 
 /* Patterns of the user (console_patterns.c) ---------------------------------------------------- */
 

@@ -60,21 +60,23 @@ static int find_series(struct console *c, const struct console_place *at, struct
 	return RP_OK;
 }
 
-int console_add_number(struct console *c, struct console_place *at, struct slice name,
-	enum curve_role role, enum curve_mean mean, double value, float resolution, struct error *e)
+static bool counts_from_0(const struct console_shape *s, enum curve_role role)
+{
+	bool loss = role == CURVE_LOSS || role == CURVE_PART_LOSS || role == CURVE_SOURCE_LOSS;
+
+	return (s->flags & CONSOLE_FROM_0 && role != CURVE_VALID_LOSS) ||
+	       (s->flags & CONSOLE_LOSS_FROM_0 && loss);
+}
+
+int console_put(struct console *c, struct console_place *at, uint32_t series, double value,
+	float resolution, struct error *e)
 {
 	struct curve_reading *r = c->r;
-	uint32_t series;
 	double x = at->x;
 
-	at->role = CURVE_OTHER;
-	if (is_asked(c, role, name))
-		return RP_OK;
-	if (find_series(c, at, name, role, mean, &series, e) < 0)
-		return e->status;
-	if (series != CURVE_NONE)
-		at->role = r->log->series.items[series].role;
-	if (at->shape->flags & CONSOLE_FROM_0 && at->role != CURVE_VALID_LOSS)
+	at->series = series;
+	at->role = series == CURVE_NONE ? CURVE_OTHER : r->log->series.items[series].role;
+	if (counts_from_0(at->shape, at->role))
 		x += 1;
 	if (at->role != CURVE_OTHER) {
 		c->marks.last_x = x;
@@ -83,6 +85,19 @@ int console_add_number(struct console *c, struct console_place *at, struct slice
 	int status = curve_add(r, series, x, value, resolution, e);
 	c->marks.points = console_points_of(r);
 	return status;
+}
+
+int console_add_number(struct console *c, struct console_place *at, struct slice name,
+	enum curve_role role, enum curve_mean mean, double value, float resolution, struct error *e)
+{
+	uint32_t series;
+
+	at->role = CURVE_OTHER;
+	if (is_asked(c, role, name))
+		return RP_OK;
+	if (find_series(c, at, name, role, mean, &series, e) < 0)
+		return e->status;
+	return console_put(c, at, series, value, resolution, e);
 }
 
 /* The name of a series of data that is not trained on: with the data's name behind it. */
@@ -98,8 +113,7 @@ static struct slice held_out_name(const struct console_place *at, struct slice n
 	return (struct slice){out, name.n + 1 + data.n};
 }
 
-static float resolution_of(
-	const struct console_shape *s, const struct console_field *f, double value, float printed)
+float console_resolution_of(const struct console_shape *s, bool quoted, double value, float printed)
 {
 	if (s->flags & CONSOLE_SHORT)
 		return console_unit_of_digits(value, 3);
@@ -109,7 +123,7 @@ static float resolution_of(
 	 * as a text, to four digits; fairseq rounds it to three decimals. */
 	if (strcmp(s->trainer, "Transformers") != 0)
 		return printed > 1e-3f && value < 1000 ? 1e-3f : printed;
-	if (f->quoted)
+	if (quoted)
 		return console_unit_of_digits(value, 4);
 	return printed > 1e-4f && printed < 1 ? 1e-4f : printed;
 }
@@ -138,30 +152,24 @@ int console_add_field(
 			return RP_OK;
 		name = held_out_name(at, name, text);
 	}
-	resolution = resolution_of(s, f, value, resolution);
+	resolution = console_resolution_of(s, f->quoted, value, resolution);
 	return console_add_number(c, at, name, role, mean, value, resolution, e);
 }
 
 /* Megatron ------------------------------------------------------------------------------------- */
 
-/* What a row of Megatron's says beside its points. */
-struct megatron_row {
-	bool has_loss;
-	double skipped; /* NAN: not said */
-};
-
-static void notice_megatron(struct console *c, const struct console_place *at,
-	const struct console_field *f, struct megatron_row *m)
+void console_notice(struct console *c, const struct console_place *at,
+	const struct console_field *f, struct console_row *row)
 {
 	float resolution;
 
 	if (at->role == CURVE_LOSS) {
-		m->has_loss = true;
+		row->has_loss = true;
 		c->loss_name_n = f->name.n <= CONSOLE_NAME_MAX ? f->name.n : 0;
 		memcpy(c->loss_name, f->name.p, c->loss_name_n);
 	} else if (at->role == CURVE_SKIP_COUNT &&
-		   !curve_number(f->value, false, &m->skipped, &resolution)) {
-		m->skipped = NAN;
+		   !curve_number(f->value, false, &row->skipped, &resolution)) {
+		row->skipped = NAN;
 	}
 }
 
@@ -170,17 +178,17 @@ static void notice_megatron(struct console *c, const struct console_place *at,
  * 0. A row without it, of which some iteration was not skipped, thus had no number: that is said
  * where an earlier row of the file had the field, so that it is known to be printed at all.
  */
-static int end_megatron(
-	struct console *c, struct console_place *at, const struct megatron_row *m, struct error *e)
+int console_end_row(
+	struct console *c, struct console_place *at, const struct console_row *row, struct error *e)
 {
 	double covered = at->x - c->before;
-	bool all_skipped = m->skipped > 0 && !(covered > m->skipped);
+	bool all_skipped = row->skipped > 0 && !(covered > row->skipped);
 
 	c->before = at->x;
-	if (m->skipped > 0 && curve_mark(c->r, CURVE_SKIPPED, CURVE_STEPS, at->x, m->skipped,
-				      (struct slice){"", 0}, e) < 0)
+	if (row->skipped > 0 && curve_mark(c->r, CURVE_SKIPPED, CURVE_STEPS, at->x, row->skipped,
+					(struct slice){"", 0}, e) < 0)
 		return e->status;
-	if (m->has_loss || isnan(m->skipped) || all_skipped || c->loss_name_n == 0)
+	if (row->has_loss || isnan(row->skipped) || all_skipped || c->loss_name_n == 0)
 		return RP_OK;
 	c->note = "a missing loss of iterations that were not skipped is taken for NaN";
 	return console_add_number(c, at, (struct slice){c->loss_name, c->loss_name_n}, CURVE_LOSS,
@@ -199,16 +207,23 @@ int console_take_fields(struct console *c, struct console_place *at, struct slic
 	struct error *e)
 {
 	const struct console_shape *s = at->shape;
-	struct megatron_row m = {false, NAN};
+	struct console_row row = {false, NAN};
 	struct console_field f;
 
+	c->x_field = (struct console_field){0};
+	c->taken_count = 0;
 	while (console_shape_field(s, text, &from, &f)) {
-		if (s->how == CONSOLE_X_IS_FIELD && slice_is(f.name, s->head))
-			continue;
-		if (console_add_field(c, at, &f, e) < 0)
+		at->series = CONSOLE_NO_SERIES;
+		bool is_x = s->how == CONSOLE_X_IS_FIELD && slice_is(f.name, s->head);
+		if (!is_x && console_add_field(c, at, &f, e) < 0)
 			return e->status;
-		if (s->flags & CONSOLE_MEGATRON)
-			notice_megatron(c, at, &f, &m);
+		if (!is_x && s->flags & CONSOLE_MEGATRON)
+			console_notice(c, at, &f, &row);
+		if (is_x && !c->x_field.name.p)
+			c->x_field = f;
+		if (c->taken_count < CONSOLE_TAKEN_MAX)
+			c->taken[c->taken_count] = (struct console_taken){f, at->series, is_x};
+		c->taken_count++;
 	}
-	return s->flags & CONSOLE_MEGATRON ? end_megatron(c, at, &m, e) : RP_OK;
+	return s->flags & CONSOLE_MEGATRON ? console_end_row(c, at, &row, e) : RP_OK;
 }

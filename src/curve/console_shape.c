@@ -22,6 +22,14 @@ static const struct console_shape shapes[] = {
 
 _Static_assert(SHAPES <= CONSOLE_SHAPES_MAX, "a row of shapes is a bit of 64");
 
+static bool has_digit(struct slice text)
+{
+	for (size_t i = 0; i < text.n; i++)
+		if (text.p[i] >= '0' && text.p[i] <= '9')
+			return true;
+	return false;
+}
+
 void console_index_init(struct console_index *x)
 {
 	size_t n = console_mark_count;
@@ -38,6 +46,9 @@ void console_index_init(struct console_index *x)
 		if (shapes[i].head)
 			x->within[i] = slice_find(slice_of(shapes[i].head), shapes[i].key);
 	}
+	x->without_digits = true;
+	for (size_t i = 0; i < n; i++)
+		x->without_digits = x->without_digits && !has_digit(x->texts[i]);
 	console_keys_init(&x->keys, x->texts, n);
 }
 
@@ -139,7 +150,7 @@ static bool match_fields(const struct console_shape *s, const struct console_lin
 {
 	size_t begin = fields_begin(s, l, key);
 
-	*h = (struct console_head){NAN, NAN, NAN, NAN, begin};
+	*h = (struct console_head){NAN, NAN, NAN, NAN, begin, begin, SIZE_MAX};
 	return begin != SIZE_MAX && find_number(s, l->text, begin, s->head, &h->x) &&
 	       has_measure(s, l->text, begin);
 }
@@ -243,6 +254,32 @@ bool console_recognise(const struct console_index *x, const struct console_line 
 	return false;
 }
 
+/*
+ * What another row of the table does with a line before this one is tried must not depend on the
+ * values of its fields: heads look at how numbers are written only.
+ */
+bool console_is_alone(const struct console_index *x, const struct console_hit *hits, size_t n,
+	const struct console_found *m)
+{
+	uint64_t rows = 0, before = ((uint64_t)1 << (m->shape - shapes)) - 1;
+
+	if (!x->without_digits || n == CONSOLE_HITS_MAX)
+		return false;
+	for (size_t i = 0; i < n; i++) {
+		if (hits[i].key < console_mark_count)
+			return false;
+		rows |= x->rows[hits[i].key] & before;
+	}
+	if (m->shape->style == CONSOLE_DICT && rows != 0)
+		return false;
+	for (; rows; rows &= rows - 1) {
+		enum console_how how = shapes[__builtin_ctzll(rows)].how;
+		if (how != CONSOLE_ON_LINE && how != CONSOLE_BELOW)
+			return false;
+	}
+	return true;
+}
+
 /* Guesses -------------------------------------------------------------------------------------- */
 
 /* Words before x, and its unit. */
@@ -334,6 +371,7 @@ bool console_next_guess(struct slice text, size_t *at, struct console_field *f)
 		for (end = digit; end < text.n && !memchr(" \t,;|)]}'\"", text.p[end], 10); end++)
 			;
 		f->value = (struct slice){text.p + digit, end - digit};
+		f->quoted = false;
 		*at = end;
 		return true;
 	}

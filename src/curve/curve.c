@@ -198,6 +198,7 @@ static int read_file(struct opening *o, const struct curve_found *f, struct erro
 		source_close(&source);
 		return no_memory(e);
 	}
+	o->log->files.items[r.file].span = (uint8_t)f->reader->span;
 	int status = RP_OK;
 	if (read_head(o, &source, &r.head_n, &why) < 0) {
 		pass_by(o, f, &why);

@@ -50,15 +50,24 @@ enum curve_mean {
 	CURVE_OF_UNKNOWN,  /* not said: of that step where points are one step apart */
 };
 
+/* What one file holds of a run. */
+enum curve_span {
+	CURVE_SPAN_ANY,    /* a launch, several, or a part of one */
+	CURVE_SPAN_LAUNCH, /* one launch: each begins a file of its own */
+	CURVE_SPAN_RUN,    /* carried on by each launch: what survived of the earlier ones too */
+};
+
 /* One file, or one text that was read. */
 struct curve_file {
 	const char *path;   /* as shown */
 	const char *format; /* the reader's name */
 	const char *writer; /* the trainer or logger, in words: "Megatron-LM", "TensorBoard"; "" */
+	uint8_t span;       /* enum curve_span */
 	uint64_t lines, points;
-	uint64_t lost;    /* lines or records that were damaged */
-	bool torn;        /* ends within a line or record */
-	const char *note; /* one clause of what the reader assumed; "" */
+	uint64_t lost;      /* lines or records that were damaged */
+	bool torn;          /* ends within a line or record */
+	uint32_t continues; /* 1 + the file that the same process wrote into before; 0: none */
+	const char *note;   /* one clause of what the reader assumed; "" */
 };
 
 struct curve_series {

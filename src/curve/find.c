@@ -83,12 +83,23 @@ static bool ends_with_one_of(struct slice name, const char *const *ends, size_t 
 	return false;
 }
 
+/* "train.log" of "train.log.1" and "train.log-20261130". */
+static struct slice without_turn(struct slice name)
+{
+	size_t n = name.n;
+
+	while (n > 0 && name.p[n - 1] >= '0' && name.p[n - 1] <= '9')
+		n--;
+	bool turn = n > 0 && n < name.n && memchr(".-_", name.p[n - 1], 3);
+	return turn ? (struct slice){name.p, n - 1} : name;
+}
+
 /* What batch systems and people call the files in which they keep what a job printed. */
 static bool is_output(struct slice name)
 {
 	static const char *const ends[] = {".out", ".log", ".err", ".txt", "stdout", "stderr"};
 
-	return ends_with_one_of(name, ends, sizeof ends / sizeof *ends);
+	return ends_with_one_of(without_turn(name), ends, sizeof ends / sizeof *ends);
 }
 
 /* Weights are large, many, and no logs. */

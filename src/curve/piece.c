@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-#include "curve/piece.h"
-
 #include <math.h>
 #include <stdlib.h>
+
+#include "curve/piece_parts.h"
 
 #define JUMBLED_LEAST 8u     /* turns back in one file, beside one in so many points, that are */
 #define JUMBLED_SHARE 8u     /* several writers rather than restarts */
 #define GAP_INTERVALS 10     /* of the usual time between two points are downtime, … */
 #define GAP_SECONDS 1800.0   /* … if they are longer than an evaluation or a save */
 #define COMPARED_MAX 256u    /* points by which two pieces are compared */
-#define COMPARED_LEAST 3u    /* fewer do not say that they are the same */
 #define AGREE 0.9            /* share of compared points that must be the same */
 #define BINARY_ROUNDING 2e-7 /* of float32, relative */
 #define MEAN_ROUNDING 1e-3   /* a mean of an interval against the mean of its steps */
 
-static int no_memory(struct error *e)
+int piece_no_memory(struct error *e)
 {
 	return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for the attempts in the logs");
 }
@@ -37,6 +36,18 @@ static enum curve_unit choose_axis(const struct curve_log *l)
 			axis = s->unit;
 	}
 	return axis == CURVE_UNITS ? CURVE_STEPS : axis;
+}
+
+/* Whether the file has it over the axis too: "lm loss vs samples" is "lm loss" again. */
+static bool has_twin(const struct curve_log *l, const struct curve_series *a, enum curve_unit axis)
+{
+	for (size_t i = 0; i < l->series.count; i++) {
+		const struct curve_series *b = &l->series.items[i];
+		if (b->file == a->file && b->role == a->role && b->unit == axis &&
+			b->points == a->points)
+			return true;
+	}
+	return false;
 }
 
 /* How well a series stands for its file: the loss before others, each point's own before means. */
@@ -72,7 +83,8 @@ static uint32_t choose_main(const struct curve_log *l, uint32_t file, enum curve
 
 struct last_seen {
 	double x, value;
-	uint32_t stamp; /* of the piece in which that was */
+	uint32_t stamp;         /* of the piece in which that was */
+	uint32_t falls, values; /* of a count: how often it fell though x rose */
 };
 
 struct cutting {
@@ -102,6 +114,18 @@ static double median(double *list, size_t n)
 	return list[n / 2];
 }
 
+static bool is_count(const struct curve_series *s)
+{
+	return s->role == CURVE_SAMPLE_COUNT || s->role == CURVE_TOKEN_COUNT;
+}
+
+static void see(struct last_seen *s, const struct curve_point *p, uint32_t stamp)
+{
+	s->x = p->x;
+	s->value = p->value;
+	s->stamp = stamp;
+}
+
 /* How the main series of the file goes: how often back, and how long a point usually takes. */
 static int survey(struct cutting *c, size_t first, struct error *e)
 {
@@ -110,9 +134,15 @@ static int survey(struct cutting *c, size_t first, struct error *e)
 	double *seconds = calloc(c->end - first + 1, sizeof *seconds);
 
 	if (!seconds)
-		return no_memory(e);
+		return piece_no_memory(e);
 	for (size_t i = first; i < c->end; i++) {
 		const struct curve_point *p = &c->l->points.items[i];
+		struct last_seen *seen = &c->last[p->series];
+		if (is_count(&c->l->series.items[p->series])) {
+			seen->falls += seen->values > 0 && p->x > seen->x && p->value < seen->value;
+			seen->values++;
+			see(seen, p, 0);
+		}
 		if (p->series != c->main)
 			continue;
 		points++;
@@ -154,15 +184,20 @@ static struct piece *begin_piece(struct cutting *c, size_t first, size_t first_m
 	return p;
 }
 
+/* What is called a count of tokens may be those of each step: it falls time and again. */
+static bool counts(const struct last_seen *s)
+{
+	return s->falls <= JUMBLED_LEAST || s->falls <= s->values / JUMBLED_SHARE;
+}
+
 /* Whether what a series says went back within the piece. */
 static bool goes_back(const struct cutting *c, const struct curve_point *p)
 {
 	const struct last_seen *s = &c->last[p->series];
-	uint8_t role = c->l->series.items[p->series].role;
 
 	if (s->stamp != c->stamp)
 		return false;
-	return p->x < s->x || ((role == CURVE_SAMPLE_COUNT || role == CURVE_TOKEN_COUNT) &&
+	return p->x < s->x || (is_count(&c->l->series.items[p->series]) && counts(s) &&
 				      p->x > s->x && p->value < s->value);
 }
 
@@ -211,13 +246,12 @@ static size_t walk_piece(struct cutting *c, struct piece *p, size_t *mark, bool 
 		}
 		if (s->unit == c->p->axis && !c->jumbled && goes_back(c, q)) {
 			suspect = suspect == SIZE_MAX ? i : suspect;
-			if (q->series == c->main || s->role == CURVE_SAMPLE_COUNT ||
-				s->role == CURVE_TOKEN_COUNT) {
+			if (q->series == c->main || is_count(s)) {
 				*back = true;
 				return record_begin(c, suspect, p->first + 1);
 			}
 		}
-		c->last[q->series] = (struct last_seen){q->x, q->value, c->stamp};
+		see(&c->last[q->series], q, c->stamp);
 		if (q->series == c->main) {
 			if (any && q->wall - wall > GAP_INTERVALS * c->usual &&
 				q->wall - wall > GAP_SECONDS) {
@@ -249,13 +283,13 @@ static int cut_file(struct cutting *c, size_t first, size_t first_mark, struct e
 	if (c->jumbled) {
 		uint32_t *file = array_push(&c->p->jumbled, CURVE_NONE);
 		if (!file)
-			return no_memory(e);
+			return piece_no_memory(e);
 		*file = c->file;
 	}
 	while (first < c->end) {
 		struct piece *p = begin_piece(c, first, mark);
 		if (!p)
-			return no_memory(e);
+			return piece_no_memory(e);
 		p->gap = gap;
 		p->back = back;
 		first = walk_piece(c, p, &mark, &gap, &back);
@@ -298,7 +332,7 @@ static int gather_values(
 	if (!list || !steps || !array_reserve(&all->values, all->values.count + n, SIZE_MAX)) {
 		free(list);
 		free(steps);
-		return no_memory(e);
+		return piece_no_memory(e);
 	}
 	n = 0;
 	for (size_t i = p->first; i < p->end; i++) {
@@ -336,19 +370,12 @@ static bool agrees(const struct piece_value *a, const struct piece_value *b, dou
 	return a->value == v || fabs(a->value - v) <= room + BINARY_ROUNDING * fabs(v);
 }
 
-struct agreement {
-	size_t compared, agreeing;
-	size_t prefix;   /* of the compared ones, how many of the first agree without a break */
-	double prefix_x; /* the last x of those */
-};
-
-/* Compare at x of `a` = x of `b` + offset, the values of `b` times a factor. */
-static struct agreement compare_at(const struct pieces *all, const struct piece *a,
+struct piece_agreement piece_compare(const struct pieces *all, const struct piece *a,
 	const struct piece *b, double offset, double factor, size_t most)
 {
 	const struct piece_value *va = all->values.items + a->first_value;
 	const struct piece_value *vb = all->values.items + b->first_value;
-	struct agreement g = {.prefix_x = NAN};
+	struct piece_agreement g = {.prefix_x = NAN};
 	bool broken = false;
 
 	for (size_t i = 0, k = 0; i < a->values && k < b->values && g.compared < most;) {
@@ -371,9 +398,9 @@ static struct agreement compare_at(const struct pieces *all, const struct piece 
 	return g;
 }
 
-static bool mostly(const struct agreement *g, size_t possible)
+static bool mostly(const struct piece_agreement *g, size_t possible)
 {
-	size_t least = possible < COMPARED_LEAST ? possible : COMPARED_LEAST;
+	size_t least = possible < PIECE_COMPARED_LEAST ? possible : PIECE_COMPARED_LEAST;
 
 	return g->compared > 0 && g->compared >= least &&
 	       (double)g->agreeing >= AGREE * (double)g->compared;
@@ -384,7 +411,7 @@ static bool is_mean_of(const struct pieces *all, const struct piece *a, const st
 {
 	const struct piece_value *va = all->values.items + a->first_value;
 	const struct piece_value *vb = all->values.items + b->first_value;
-	struct agreement g = {0};
+	struct piece_agreement g = {0};
 	size_t i = 0;
 
 	for (size_t k = 1; k < b->values && g.compared < COMPARED_MAX; k++) {
@@ -400,7 +427,7 @@ static bool is_mean_of(const struct pieces *all, const struct piece *a, const st
 		g.agreeing += fabs(sum / (double)n - vb[k].value) <=
 			      MEAN_ROUNDING * fabs(vb[k].value) + (double)vb[k].resolution;
 	}
-	return mostly(&g, COMPARED_LEAST);
+	return mostly(&g, PIECE_COMPARED_LEAST);
 }
 
 static bool walls_known(const struct piece *p)
@@ -425,6 +452,13 @@ static bool starts_with(const struct piece *a, const struct piece *b)
 		fmax(isnan(a->interval) ? 1 : a->interval, isnan(b->interval) ? 1 : b->interval);
 
 	return fabs(a->first_x - b->first_x) <= 2 * room;
+}
+
+/* Whether one begins inside of the other, which is carried on. */
+static bool lies_inside(const struct curve_log *l, const struct piece *a, const struct piece *b)
+{
+	return piece_is_carried(l, b) && !piece_is_carried(l, a) && a->first_x > b->first_x &&
+	       a->first_x <= b->last_x;
 }
 
 static bool same_folder(const struct curve_log *l, uint32_t a, uint32_t b)
@@ -484,12 +518,12 @@ static void relate_alike(struct pieces *all, uint32_t ia, struct piece *b, doubl
 {
 	const struct piece *a = &all->list.items[ia];
 	size_t possible = a->values < b->values ? a->values : b->values;
-	struct agreement g = compare_at(all, a, b, 0, 1, SIZE_MAX);
+	struct piece_agreement g = piece_compare(all, a, b, 0, 1, SIZE_MAX);
 
 	if (walls_apart(a, b) && a->wall_first != b->wall_first)
 		return;
 	bool same = mostly(&g, possible) && g.prefix == g.compared;
-	bool branch = g.prefix >= COMPARED_LEAST && g.prefix < g.compared;
+	bool branch = g.prefix >= PIECE_COMPARED_LEAST && g.prefix < g.compared;
 	if ((!same && !branch) || g.prefix_x < *longest || (same && g.prefix_x == *longest))
 		return;
 	*longest = g.prefix_x;
@@ -522,7 +556,8 @@ static void relate_other(
 		return;
 	for (size_t i = 0; i < sizeof offsets / sizeof *offsets; i++) {
 		double factor = common_factor(all, a, b, offsets[i]);
-		struct agreement g = compare_at(all, a, b, offsets[i], factor, COMPARED_MAX);
+		struct piece_agreement g =
+			piece_compare(all, a, b, offsets[i], factor, COMPARED_MAX);
 		if (mostly(&g, possible)) {
 			set_same(all, b, ia, offsets[i], factor);
 			return;
@@ -532,22 +567,72 @@ static void relate_other(
 		set_same(all, b, ia, 0, 1);
 }
 
-static void relate_all(struct pieces *all, const struct curve_log *l)
+static void relate_one(
+	struct pieces *all, const struct curve_log *l, const uint32_t *order, uint32_t i)
+{
+	struct piece *b = &all->list.items[order[i]];
+	double longest = -INFINITY;
+
+	for (uint32_t n = 0; n < i; n++) {
+		uint32_t k = order[n];
+		const struct piece *a = &all->list.items[k];
+		if (a->file == b->file || a->values == 0 || b->values == 0 ||
+			(!starts_with(a, b) && !lies_inside(l, a, b)))
+			continue;
+		if (same_format(l, a, b) &&
+			l->series.items[a->main].role == l->series.items[b->main].role)
+			relate_alike(all, k, b, &longest);
+		else if (b->same_as == CURVE_NONE && b->copy_of == CURVE_NONE)
+			relate_other(all, l, k, b);
+	}
+}
+
+/* What a launch logged itself comes before what others say of it. */
+static int relate_all(struct pieces *all, const struct curve_log *l, struct error *e)
+{
+	uint32_t *order = calloc(all->list.count + 1, sizeof *order), n = 0;
+
+	if (!order)
+		return piece_no_memory(e);
+	for (unsigned carried = 0; carried <= 1; carried++)
+		for (uint32_t i = 0; i < all->list.count; i++)
+			if (piece_is_carried(l, &all->list.items[i]) == carried)
+				order[n++] = i;
+	for (uint32_t i = 1; i < n; i++)
+		relate_one(all, l, order, i);
+	free(order);
+	return RP_OK;
+}
+
+static uint32_t last_piece_of(const struct pieces *all, uint32_t file)
+{
+	for (uint32_t i = (uint32_t)all->list.count; i-- > 0;)
+		if (all->list.items[i].file == file && all->list.items[i].values > 0)
+			return i;
+	return CURVE_NONE;
+}
+
+/*
+ * A file that goes on where another one of the same process ended is of the same launch. One in
+ * which the step goes back is not, whatever its name says.
+ */
+static void join_processes(struct pieces *all, const struct curve_log *l)
 {
 	for (uint32_t i = 1; i < all->list.count; i++) {
 		struct piece *b = &all->list.items[i];
-		double longest = -INFINITY;
-		for (uint32_t k = 0; k < i; k++) {
-			const struct piece *a = &all->list.items[k];
-			if (a->file == b->file || a->values == 0 || b->values == 0 ||
-				!starts_with(a, b))
-				continue;
-			if (same_format(l, a, b) &&
-				l->series.items[a->main].role == l->series.items[b->main].role)
-				relate_alike(all, k, b, &longest);
-			else if (b->same_as == CURVE_NONE && b->copy_of == CURVE_NONE)
-				relate_other(all, l, k, b);
-		}
+		uint32_t before = CURVE_NONE;
+		if (all->list.items[i - 1].file == b->file || b->values == 0 ||
+			b->same_as != CURVE_NONE || b->copy_of != CURVE_NONE || isfinite(b->loaded))
+			continue;
+		for (uint32_t f = l->files.items[b->file].continues; f > 0 && before == CURVE_NONE;
+			f = l->files.items[f - 1].continues)
+			before = last_piece_of(all, f - 1);
+		if (before == CURVE_NONE)
+			continue;
+		const struct piece *a = &all->list.items[before];
+		bool alike = l->series.items[a->main].role == l->series.items[b->main].role;
+		if (alike ? b->first_x > a->last_x : b->first_x >= a->last_x)
+			set_same(all, b, before, 0, 1);
 	}
 }
 
@@ -559,9 +644,10 @@ int pieces_cut(struct pieces *p, const struct curve_log *l, struct error *e)
 	*p = (struct pieces){.axis = choose_axis(l)};
 	struct cutting c = {.l = l, .p = p, .last = calloc(l->series.count + 1, sizeof *c.last)};
 	if (!c.last)
-		return no_memory(e);
+		return piece_no_memory(e);
 	for (size_t i = 0; i < l->series.count; i++)
-		if (judged(&l->series.items[i]) && l->series.items[i].unit != p->axis)
+		if (judged(&l->series.items[i]) && l->series.items[i].unit != p->axis &&
+			!has_twin(l, &l->series.items[i], p->axis))
 			p->off_axis += l->series.items[i].points;
 	for (uint32_t f = 0; f < l->files.count && status == RP_OK; f++) {
 		c.file = f;
@@ -580,7 +666,11 @@ int pieces_cut(struct pieces *p, const struct curve_log *l, struct error *e)
 	for (size_t i = 0; i < p->list.count && status == RP_OK; i++)
 		status = gather_values(p, &p->list.items[i], l, e);
 	if (status == RP_OK)
-		relate_all(p, l);
+		status = piece_cut_carried(p, l, e);
+	if (status == RP_OK)
+		status = relate_all(p, l, e);
+	if (status == RP_OK)
+		join_processes(p, l);
 	if (status < 0)
 		pieces_release(p);
 	return status;

@@ -25,15 +25,16 @@ struct piece {
 	double first_x, last_x;      /* NAN without values */
 	double interval;             /* the usual distance of two points; NAN: fewer than two */
 	double wall_first, wall_last;
-	double loaded;    /* step of the checkpoint that the launch says it went on from, or NAN */
-	bool purged;      /* that is what the writer took back, not what was loaded */
-	bool gap;         /* begun only because nothing was written for long */
-	bool back;        /* begun because the step or the samples went back */
-	uint32_t same_as; /* an earlier piece of the same launch, or CURVE_NONE */
-	double offset;    /* what makes its x that of the other piece: 0, 1 or -1 */
-	double factor;    /* what makes its values those of the other piece */
-	uint32_t copy_of; /* an earlier piece whose points it repeats up to `copied`, or CURVE_NONE
-			   */
+	double loaded;     /* step of the checkpoint that the launch says it went on from, or NAN */
+	bool purged;       /* that is what the writer took back, not what was loaded */
+	bool gap;          /* begun only because nothing was written for long */
+	bool back;         /* begun because the step or the samples went back */
+	uint32_t same_as;  /* an earlier piece of the same launch, or CURVE_NONE */
+	double offset;     /* what makes its x that of the other piece: 0, 1 or -1 */
+	double renumbered; /* the part of the offset that makes its steps those of the run */
+	double factor;     /* what makes its values those of the other piece */
+	uint32_t copy_of;  /* an earlier piece whose points it repeats up to `copied`, or CURVE_NONE
+			    */
 	double copied;
 };
 
@@ -44,6 +45,12 @@ struct pieces {
 	ARRAY(uint32_t) jumbled; /* files whose x goes to and fro: several writers in one */
 	uint64_t off_axis;       /* points of series whose x is in another unit */
 };
+
+/* Whether its file is carried on from launch to launch. */
+static inline bool piece_is_carried(const struct curve_log *l, const struct piece *p)
+{
+	return l->files.items[p->file].span == CURVE_SPAN_RUN;
+}
 
 /* Cut a log. O(n log n) in its points; pieces are compared pairwise, by at most 256 points. */
 int pieces_cut(struct pieces *p, const struct curve_log *l, struct error *e);

@@ -27,6 +27,7 @@ struct curve_reading {
 
 struct curve_reader {
 	const char *name;
+	enum curve_span span;
 	/* How sure it is that this is one of its files: 0 not, 1 could be (only if no other wants
 	 * it, and only where the user named the file), 2 is. Behind `head` stand LINES_PADDING line
 	 * ends. */
@@ -97,5 +98,11 @@ void curve_note(struct curve_reading *r, const char *format, ...)
  * where it is none. O(n), no locale.
  */
 bool curve_number(struct slice text, bool suffixes, double *value, float *resolution);
+
+/*
+ * The same of a number that was taken apart: mantissa * 10^last, where `last` is the power of its
+ * last digit. False where it wants curve_number().
+ */
+bool curve_decimal(uint64_t mantissa, int last, double *value, float *resolution);
 
 #endif

@@ -42,7 +42,8 @@ static int open_below(
 		b->x = c->marks.last_x;
 		b->unit = c->marks.unit;
 	} else if (!isnan(m->head.epoch) && m->head.total > 0) {
-		b->x = m->head.epoch - 1 + m->head.x / m->head.total;
+		b->x = (m->head.epoch - 1) * m->head.total + m->head.x;
+		b->from_epochs = true;
 	}
 	return RP_OK;
 }
@@ -77,6 +78,8 @@ static bool take_below(
 		else if (slice_starts(f.name, SLICE("Eval ")))
 			f.name = (struct slice){f.name.p + 5, f.name.n - 5};
 		c->r->wall = b->wall;
+		if (b->from_epochs)
+			c->note = "steps are worked out from epochs and the batches of each";
 		*status = console_add_field(c, &place, &f, e);
 		return true;
 	}
@@ -119,6 +122,8 @@ static int take_match(struct console *c, const struct console_line *l,
 		return e->status;
 	if (s->how == CONSOLE_TURN)
 		return take_turn(c, m->head.x, e);
+	if (s->flags & CONSOLE_AT_LAUNCH && m->head.x <= 0)
+		return console_launch(&c->marks, e);
 	bool lightning = s->how == CONSOLE_BAR && slice_find(l->text, SLICE("v_num=")) != SIZE_MAX;
 	meet_trainer(c, lightning ? "Lightning" : s->trainer);
 	switch (s->how) {
@@ -134,7 +139,7 @@ static int take_match(struct console *c, const struct console_line *l,
 		break;
 	}
 	if (s->flags & CONSOLE_BITS)
-		c->note = "the losses are in bits, to the base 2";
+		c->note = CONSOLE_NOTE_BITS;
 	if (s->flags & CONSOLE_DATA_BEFORE)
 		at.held_out = console_held_out_of(l, m);
 	/* Without its end a row may have any x. */
@@ -145,7 +150,7 @@ static int take_match(struct console *c, const struct console_line *l,
 	size_t first = c->r->log->points.count;
 	if (console_take_fields(c, &at, l->text, m->head.fields, e) < 0)
 		return e->status;
-	return s->flags & CONSOLE_AS_STEPS ? console_keep_epoch_row(c, &at, l->text, m, first, e)
+	return s->flags & CONSOLE_AS_STEPS ? console_keep_epoch_row(c, &at, &c->x_field, first, e)
 					   : RP_OK;
 }
 
@@ -230,7 +235,8 @@ static int take_part(
 
 	if (memchr(text.p, '\x1b', text.n) || memchr(text.p, '\b', text.n)) {
 		l.text.n = console_plain(
-			(struct slice){text.p, text.n < PLAIN_MAX ? text.n : PLAIN_MAX}, c->plain);
+			(struct slice){text.p, text.n < PLAIN_MAX ? text.n : PLAIN_MAX}, c->plain,
+			NULL);
 		l.text.p = c->plain;
 		n = SIZE_MAX;
 	}
@@ -253,30 +259,51 @@ static int take_part(
 	c->marks.line = l.text;
 	if (n > 0 && !c->cut && take_marks(c, &l, hits, n, e) < 0)
 		return e->status;
-	if (n > 0 && console_recognise(&c->index, &l, hits, n, &m))
-		return take_match(c, &l, &m, e);
+	if (n > 0 && console_recognise(&c->index, &l, hits, n, &m)) {
+		status = take_match(c, &l, &m, e);
+		if (status == RP_OK)
+			console_learn_form(c, text, &l, &m, hits, n);
+		return status;
+	}
 	return c->anything ? take_anything(c, &l, e) : RP_OK;
 }
 
-/* Chatter leaves here, after one pass over its bytes. `torn`: the line has no end. */
+/* A line without carriage returns that may be like one before. */
+static int take_again(struct console *c, struct slice text, struct error *e)
+{
+	struct console_hit hits[CONSOLE_HITS_MAX];
+	int status;
+
+	if (!c->torn && console_take_form(c, text, &status, e))
+		return status;
+	return text.n > 0 ? take_part(c, text, hits, SIZE_MAX, e) : RP_OK;
+}
+
+/*
+ * Rows like an earlier one and chatter leave here, after one pass over their bytes. `torn`: the
+ * line has no end.
+ */
 static int take_line(struct console *c, struct slice line, bool torn, struct error *e)
 {
 	struct console_hit hits[CONSOLE_HITS_MAX];
-	size_t n = console_keys_find(&c->index.keys, line, hits);
+	int status;
 
-	if (n == 0 && c->below_count == 0 && c->pattern_count == 0 && !c->bar_follows &&
-		!(c->anything && memmem(line.p, line.n, "oss", 3)))
-		return RP_OK;
 	while (line.n > 0 && line.p[line.n - 1] == '\r')
 		line.n--;
 	c->torn = torn;
+	if (!torn && console_take_form(c, line, &status, e))
+		return status;
+	size_t n = console_keys_find(&c->index.keys, line, hits);
+	if (n == 0 && c->below_count == 0 && c->pattern_count == 0 && !c->bar_follows &&
+		!(c->anything && memmem(line.p, line.n, "oss", 3)))
+		return RP_OK;
 	if (!memchr(line.p, '\r', line.n))
 		return take_part(c, line, hits, n, e);
 	while (line.n > 0) {
 		const char *end = memchr(line.p, '\r', line.n);
 		struct slice part = {line.p, end ? (size_t)(end - line.p) : line.n};
 		c->torn = torn && !end;
-		if (part.n > 0 && take_part(c, part, hits, SIZE_MAX, e) < 0)
+		if (take_again(c, part, e) < 0)
 			return e->status;
 		size_t used = end ? part.n + 1 : part.n;
 		line = (struct slice){line.p + used, line.n - used};
@@ -325,7 +352,8 @@ static int read_console(struct curve_reading *r, struct error *e)
 {
 	struct console *c = calloc(1, sizeof *c);
 
-	if (!c || !(c->plain = malloc(PLAIN_MAX))) {
+	if (!c || !(c->plain = malloc(PLAIN_MAX)) || !(c->forms = console_forms_new())) {
+		free(c ? c->plain : NULL);
 		free(c);
 		return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for reading a console log");
 	}
@@ -352,6 +380,7 @@ static int read_console(struct curve_reading *r, struct error *e)
 	array_release(&c->epoch_rows);
 	lines_release(&c->lines);
 	console_release_patterns(c);
+	console_forms_free(c->forms);
 	free(c->plain);
 	free(c);
 	return status;
@@ -368,7 +397,7 @@ static bool is_known(const struct console_index *x, struct slice text, char *pla
 
 	if (console_keys_find(&x->keys, text, hits) == 0)
 		return false;
-	l.text = (struct slice){plain, console_plain(text, plain)};
+	l.text = (struct slice){plain, console_plain(text, plain, NULL)};
 	console_label(&l);
 	size_t n = console_keys_find(&x->keys, l.text, hits);
 	for (size_t i = 0; i < n; i++)
@@ -453,7 +482,7 @@ static int judge_line(const struct console_index *x, struct slice line, char *pl
 		if (is_known(x, part, plain)) {
 			best = 2;
 		} else if (best == 0 && slice_find(part, SLICE("oss")) != SIZE_MAX) {
-			l.text = (struct slice){plain, console_plain(part, plain)};
+			l.text = (struct slice){plain, console_plain(part, plain, NULL)};
 			console_label(&l);
 			l.text = (struct slice){l.text.p + l.begin, l.text.n - l.begin};
 			best = guess_line(l.text, &at, &unit);

@@ -8,17 +8,20 @@
  * purge_step, takes back all later steps by a START record. TensorBoard itself ignores the first
  * START that it meets, and so shows what the writer took back; here each counts.
  */
+#define _GNU_SOURCE /* memrchr() */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
 
+#include "curve/find.h"
 #include "curve/protobuf.h"
 #include "curve/read.h"
 #include "curve/tfrecord.h"
 #include "value/tensor.h"
 
 #define TAGS_MAX 65536u
+#define EARLIER_MAX 1024u /* files among which that before one is looked for */
 
 /* Numbers of fields, by message: see event.proto, summary.proto and tensor.proto of TensorFlow. */
 enum event_field {
@@ -75,6 +78,7 @@ struct events {
 	struct lookup by_name;
 	uint32_t last; /* the tag of the value before */
 	bool launched;
+	bool summed_up; /* hyperparameters and the metrics of a run are in it */
 	struct error *e;
 };
 
@@ -285,6 +289,7 @@ static int take_value(struct events *ev, const struct event *event, const struct
 	uint32_t index;
 	double value = (double)v->simple;
 
+	ev->summed_up |= slice_is(v->tag, "_hparams_/session_end_info");
 	if (!v->has_simple && !v->has_tensor)
 		return RP_OK;
 	if (tag_of(ev, v->tag, &index) < 0)
@@ -418,6 +423,78 @@ static double begun(const char *name, const char *head, size_t n)
 	return protobuf_double(load_le64(head + TFRECORD_HEAD + 1));
 }
 
+/*
+ * What stands behind the time in the name that PyTorch and TensorBoard give: the host, the process
+ * and how many files that process had begun before, "host.1234.0". False of other names.
+ */
+static bool process_of(const char *path, struct slice *process, double *file)
+{
+	const char *at = strstr(curve_base_name(path), "tfevents.");
+	float resolution;
+
+	if (!at)
+		return false;
+	at += strlen("tfevents.");
+	at += strspn(at, "0123456789");
+	size_t n = strlen(at), digits = n;
+	while (digits > 0 && at[digits - 1] >= '0' && at[digits - 1] <= '9')
+		digits--;
+	if (digits == n || digits < 4 || at[digits - 1] != '.' ||
+		!curve_number((struct slice){at + digits, n - digits}, false, file, &resolution))
+		return false;
+	*process = (struct slice){at, digits - 1};
+	/* tensorboardX says the host only, which may end in a number as well. */
+	const char *number = memrchr(process->p, '.', process->n);
+	return number && number + 1 < process->p + process->n &&
+	       strspn(number + 1, "0123456789") == (size_t)(process->p + process->n - number - 1);
+}
+
+static bool same_folder(const char *a, const char *b)
+{
+	size_t na = (size_t)(curve_base_name(a) - a), nb = (size_t)(curve_base_name(b) - b);
+
+	return na == nb && memcmp(a, b, na) == 0;
+}
+
+/* What the name of an event file says. */
+struct event_name {
+	struct slice process;
+	double file, begun;
+};
+
+static bool read_name(const char *path, struct event_name *n)
+{
+	n->begun = begun(curve_base_name(path), "", 0);
+	return process_of(path, &n->process, &n->file);
+}
+
+/*
+ * The file of the folder that the process wrote into before this one, from 1, or 0: some trainers
+ * close their file at each evaluation. A process counts its files from 0, in all folders: one that
+ * counts less is a later process of the same number, as containers have it.
+ */
+static uint32_t find_earlier(const struct curve_reading *r)
+{
+	const struct curve_file *files = r->log->files.items;
+	const char *path = files[r->file].path;
+	uint32_t least = r->file > EARLIER_MAX ? r->file - EARLIER_MAX : 0, i = r->file;
+	struct event_name mine, before, other;
+
+	if (!read_name(path, &mine))
+		return 0;
+	while (i > least &&
+		!(same_folder(files[i - 1].path, path) && read_name(files[i - 1].path, &before) &&
+			slice_eq(before.process, mine.process)))
+		i--;
+	if (i == least || before.file >= mine.file)
+		return 0;
+	for (uint32_t k = i; k < r->file; k++)
+		if (read_name(files[k].path, &other) && slice_eq(other.process, mine.process) &&
+			other.file <= before.file && other.begun > before.begun)
+			return 0;
+	return i;
+}
+
 static int probe(const char *name, const char *head, size_t n)
 {
 	if (tfrecord_begins(head, n)) {
@@ -461,6 +538,26 @@ static int take_record(struct events *ev, enum tfrecord_state state)
 	}
 }
 
+/*
+ * A file that was made for hyperparameters holds the last values of a run's metrics at step 0,
+ * which are no points of a curve.
+ */
+static void drop_summary(struct curve_reading *r)
+{
+	struct curve_log *l = r->log;
+	struct curve_file *file = &l->files.items[r->file];
+	size_t first = l->points.count;
+
+	while (first > 0 && l->series.items[l->points.items[first - 1].series].file == r->file)
+		if (l->points.items[--first].x != 0)
+			return;
+	l->points.count = first;
+	file->points = 0;
+	for (size_t i = l->series.count; i > 0 && l->series.items[i - 1].file == r->file; i--)
+		l->series.items[i - 1].points = 0;
+	curve_note(r, "the values that stand beside hyperparameters are no points of a curve");
+}
+
 static int read_tensorboard(struct curve_reading *r, struct error *e)
 {
 	struct events ev = {.r = r, .e = e};
@@ -476,10 +573,18 @@ static int read_tensorboard(struct curve_reading *r, struct error *e)
 	tfrecord_release(&ev.records);
 	array_release(&ev.tags);
 	lookup_release(&ev.by_name);
+	if (status == RP_OK && ev.summed_up)
+		drop_summary(r);
 	if (status == RP_OK)
 		curve_know_writer(r, "TensorBoard", true);
+	r->log->files.items[r->file].continues = find_earlier(r);
 	return status;
 }
 
 const struct curve_reader curve_reader_tensorboard = {
-	.name = "tensorboard", .probe = probe, .read = read_tensorboard, .begun = begun};
+	.name = "tensorboard",
+	.span = CURVE_SPAN_LAUNCH,
+	.probe = probe,
+	.read = read_tensorboard,
+	.begun = begun,
+};

@@ -13,6 +13,7 @@
 #include "base/scan.h"
 #include "curve/members.h"
 #include "curve/rows.h"
+#include "state/epoch_log.h"
 
 /* The whole file as one line: JSON has line ends between its parts only. */
 static int load(const struct curve_reading *r, char **text, struct slice *line, struct error *e)
@@ -44,6 +45,8 @@ struct document {
 	struct error *e;
 	bool finished; /* a row that ends a training */
 	double global_step;
+	double step, epoch; /* of the row at hand, or NAN */
+	struct epoch_log epochs;
 };
 
 static bool take_number(void *to, struct slice name, double value, float resolution)
@@ -52,6 +55,10 @@ static bool take_number(void *to, struct slice name, double value, float resolut
 	uint32_t column;
 
 	d->finished |= slice_is(name, "train_runtime");
+	if (slice_is(name, "step"))
+		d->step = value;
+	else if (slice_is(name, "epoch"))
+		d->epoch = value;
 	return rows_column(&d->rows, name, &column, d->e) == RP_OK &&
 	       rows_cell(&d->rows, column, value, resolution, d->e) == RP_OK;
 }
@@ -73,6 +80,16 @@ static int take_setting(struct document *d, struct slice key, struct slice value
 	return RP_OK;
 }
 
+/* Where the epoch was set back, a launch began that read its data again. */
+static int mark_set_back(struct document *d)
+{
+	struct slice none = {"", 0};
+
+	if (isnan(d->step) || isnan(d->epoch) || !epoch_log_take(&d->epochs, d->step, d->epoch))
+		return RP_OK;
+	return curve_mark(d->r, CURVE_LAUNCH, CURVE_STEPS, (double)NAN, (double)NAN, none, d->e);
+}
+
 /* The rows of log_history; where the list ends, or NULL. */
 static const char *take_history(struct document *d, const char *p)
 {
@@ -85,11 +102,12 @@ static const char *take_history(struct document *d, const char *p)
 		return p + 1;
 	for (;;) {
 		d->r->at++;
+		d->step = d->epoch = (double)NAN;
 		if (*p != '{' || !(p = members_scan(p, take_number, d, &taken))) {
 			rows_drop(&d->rows);
 			return NULL;
 		}
-		if (!taken || rows_end(&d->rows, d->e) < 0)
+		if (!taken || mark_set_back(d) < 0 || rows_end(&d->rows, d->e) < 0)
 			return NULL;
 		p = scan_space(p);
 		if (*p == ']')
@@ -155,7 +173,8 @@ static void set_means(const struct curve_reading *r)
 			break;
 		if (strcmp(s->name, "train_loss") == 0)
 			s->mean = CURVE_OF_ALL;
-		else if (s->role == CURVE_LR)
+		else if (s->role == CURVE_LR || s->role == CURVE_GRAD_NORM ||
+			 s->role == CURVE_EPOCH_COUNT)
 			s->mean = CURVE_OF_STEP;
 	}
 }
@@ -238,7 +257,12 @@ static int probe(const char *name, const char *head, size_t n)
 }
 
 const struct curve_reader curve_reader_trainer_state = {
-	.name = "trainer-state", .probe = probe, .read = read_trainer_state, .begun = begun};
+	.name = "trainer-state",
+	.span = CURVE_SPAN_RUN,
+	.probe = probe,
+	.read = read_trainer_state,
+	.begun = begun,
+};
 
 /* wandb's summary: the last value of each series ---------------------------------------------- */
 

@@ -516,4 +516,9 @@ static int read_wandb(struct curve_reading *r, struct error *e)
 }
 
 const struct curve_reader curve_reader_wandb = {
-	.name = "wandb", .probe = probe, .read = read_wandb, .begun = begun};
+	.name = "wandb",
+	.span = CURVE_SPAN_LAUNCH,
+	.probe = probe,
+	.read = read_wandb,
+	.begun = begun,
+};

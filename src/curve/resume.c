@@ -9,18 +9,14 @@
 #include "curve/resume_parts.h"
 
 #define BINARY_ROUNDING 2e-7 /* of float32, relative */
-#define PAIRS_MAX 512u
-#define NOISE_POINTS 128u   /* before the resume, by whose changes the noise is known */
-#define CHANCE 0.01         /* that other batches match as well: from there on it is too coarse */
-#define CORRELATED 0.6      /* changes of the same batches under other randomness */
-#define CORRELATED_LEAST 6u /* changes that say so */
-#define SMALL_SHARE 0.25    /* of the noise: differences that are no other batches' */
-#define DRIFT_STEPS 30.0    /* after the checkpoint, in which rounding does not grow to the most */
+#define NOISE_POINTS 128u    /* before the resume, by whose changes the noise is known */
+#define CHANCE 0.01          /* that other batches match as well: from there on it is too coarse */
+#define CORRELATED 0.6       /* changes of the same batches under other randomness */
+#define CORRELATED_LEAST 6u  /* changes that say so */
+#define SMALL_SHARE 0.25     /* of the noise: differences that are no other batches' */
+#define DRIFT_STEPS 30.0     /* after the checkpoint, in which rounding does not grow to the most */
 #define DRIFT_ERRORS 3.0
 #define FAR 6.0           /* noises, beyond which one pair alone is a difference */
-#define RESTART_LEAST 5u  /* rates of the run's beginning that come again */
-#define RESTART_MOST 20u  /* that are compared */
-#define RESTART_JUMP 0.01 /* of the rate, by which the schedule does not go on */
 
 int resume_no_memory(struct error *e)
 {
@@ -28,19 +24,6 @@ int resume_no_memory(struct error *e)
 }
 
 /* Pairs ---------------------------------------------------------------------------------------- */
-
-struct pair {
-	double x, a, b;  /* of the reference, of the resumed attempt */
-	double room;     /* by which rounding alone may make them differ */
-	bool same_steps; /* both cover the same steps */
-};
-
-struct pairs {
-	struct pair list[PAIRS_MAX];
-	size_t n;
-	bool first; /* the first pair begins right behind the checkpoint */
-	bool apart; /* some x is in both, but covers other steps */
-};
 
 double resume_rounding(const struct stitch_value *a, const struct stitch_value *b)
 {
@@ -52,7 +35,7 @@ double resume_rounding(const struct stitch_value *a, const struct stitch_value *
 
 /* What both attempts have behind x. */
 static void find_pairs(const struct stitch_track *t, uint32_t reference, uint32_t attempt,
-	double from, struct pairs *p)
+	double from, struct resume_pairs *p)
 {
 	size_t i, iend, k, kend;
 
@@ -62,7 +45,7 @@ static void find_pairs(const struct stitch_track *t, uint32_t reference, uint32_
 	stitch_values_of(t, attempt, &k, &kend);
 	while (i < iend && t->values.items[i].x <= from)
 		i++;
-	while (i < iend && k < kend && p->n < PAIRS_MAX) {
+	while (i < iend && k < kend && p->n < RESUME_PAIRS_MAX) {
 		const struct stitch_value *a = &t->values.items[i], *b = &t->values.items[k];
 		if (a->x < b->x) {
 			i++;
@@ -75,8 +58,8 @@ static void find_pairs(const struct stitch_track *t, uint32_t reference, uint32_
 		if (a->covers == b->covers || (isnan(a->covers) && isnan(b->covers))) {
 			if (p->n == 0)
 				p->first = a->x - (double)a->covers == from;
-			p->list[p->n++] = (struct pair){
-				a->x, a->value, b->value, resume_rounding(a, b), true};
+			p->list[p->n++] = (struct resume_pair){
+				a->x, a->value, b->value, resume_rounding(a, b), 1, b->x};
 		} else {
 			p->apart = true;
 		}
@@ -136,8 +119,7 @@ static double noise_around(
 	return resume_scale_of(changes, n);
 }
 
-/* The correlation of the changes of pairs [first, n). */
-static double correlation(const struct pairs *p, size_t first)
+double resume_correlation(const struct resume_pairs *p, size_t first)
 {
 	double sx = 0, sy = 0, sxx = 0, syy = 0, sxy = 0;
 	size_t n = 0;
@@ -161,7 +143,7 @@ static double correlation(const struct pairs *p, size_t first)
 
 /* Comparing ------------------------------------------------------------------------------------ */
 
-static double tolerance(const struct pair *p, double from, double factor)
+static double tolerance(const struct resume_pair *p, double from, double factor)
 {
 	double share = fmin(RESUME_MOST, RESUME_PER_STEP * fmax(1, p->x - from)) * factor;
 
@@ -169,14 +151,14 @@ static double tolerance(const struct pair *p, double from, double factor)
 }
 
 /* NaN in both is equal. */
-static double difference(const struct pair *p)
+static double difference(const struct resume_pair *p)
 {
 	if (isnan(p->a) || isnan(p->b))
 		return isnan(p->a) && isnan(p->b) ? 0 : INFINITY;
 	return p->a == p->b ? 0 : fabs(p->b - p->a);
 }
 
-static struct resume_series compare_series(const struct pairs *p, double from, double factor)
+static struct resume_series compare_series(const struct resume_pairs *p, double from, double factor)
 {
 	struct resume_series r = {.pairs = p->n,
 		.first_x = p->n ? p->list[0].x : NAN,
@@ -187,7 +169,7 @@ static struct resume_series compare_series(const struct pairs *p, double from, d
 		.tolerance = NAN};
 
 	for (size_t i = 0; i < p->n; i++) {
-		const struct pair *q = &p->list[i];
+		const struct resume_pair *q = &p->list[i];
 		double room = factor > 0 ? tolerance(q, from, factor) : q->room + 1e-6 * fabs(q->a);
 		double d = difference(q);
 		if (d > room) {
@@ -206,14 +188,14 @@ static struct resume_series compare_series(const struct pairs *p, double from, d
 
 /*
  * Where it is not said from which step an attempt went on, its first mean may cover fewer steps
- * than the one of the dead branch: it is left out where all others would match.
+ * than the one of the dead branch: it is left out where the next ones, if there are any, match.
  */
-static void drop_partial(const struct stitch_attempt *a, struct pairs *p, double from)
+static void drop_partial(const struct stitch_attempt *a, struct resume_pairs *p, double from)
 {
-	if (!a->mean || a->how >= STITCH_SAID || p->n < 3 ||
+	if (!a->mean || a->how >= STITCH_SAID || p->n == 0 ||
 		difference(&p->list[0]) <= tolerance(&p->list[0], from, 1))
 		return;
-	for (size_t i = 1; i < 3; i++)
+	for (size_t i = 1; i < p->n && i < 3; i++)
 		if (difference(&p->list[i]) > tolerance(&p->list[i], from, 1))
 			return;
 	p->n--;
@@ -222,7 +204,7 @@ static void drop_partial(const struct stitch_attempt *a, struct pairs *p, double
 }
 
 /* The chance that other batches lie within the tolerance of the first n pairs. */
-static double chance_of(const struct pairs *p, size_t n, double from, double noise)
+static double chance_of(const struct resume_pairs *p, size_t n, double from, double noise)
 {
 	double chance = 1;
 
@@ -234,7 +216,7 @@ static double chance_of(const struct pairs *p, size_t n, double from, double noi
 }
 
 /* The root of the mean square of the differences of pairs [first, n). */
-static double rms(const struct pairs *p, size_t first)
+static double rms(const struct resume_pairs *p, size_t first)
 {
 	double sum = 0;
 	size_t n = 0;
@@ -248,9 +230,9 @@ static double rms(const struct pairs *p, size_t first)
 }
 
 /* Whether pairs from `first` on have the same batches: 1 yes, 0 no, -1 cannot be told. */
-static int same_batches(const struct pairs *p, size_t first, double noise)
+static int same_batches(const struct resume_pairs *p, size_t first, double noise)
 {
-	double r = correlation(p, first);
+	double r = resume_correlation(p, first);
 
 	if (!isnan(r))
 		return r >= CORRELATED;
@@ -259,28 +241,46 @@ static int same_batches(const struct pairs *p, size_t first, double noise)
 	return rms(p, first) < SMALL_SHARE * noise;
 }
 
-static bool batch_changed(const struct stitch *s, uint32_t a, uint32_t b, double from)
+/*
+ * Whether a step has another number of samples than it had in the reference behind the checkpoint:
+ * what both consumed since then differs at the same step. A counter that is off by as much
+ * everywhere is another matter.
+ */
+static bool batch_changed(const struct stitch *s, struct resume_check *c)
 {
-	const struct stitch_track *t = stitch_track_of(s, CURVE_SAMPLE_COUNT);
-	struct pairs *p = t ? malloc(sizeof *p) : NULL;
-	bool changed = false;
+	double last =
+		fmin(s->attempts.items[c->reference].last_x, s->attempts.items[c->attempt].last_x);
+	double a = stitch_amount(s, c->reference, last) - stitch_amount(s, c->reference, c->from);
+	double b = stitch_amount(s, c->attempt, last) - stitch_amount(s, c->attempt, c->from);
 
-	if (!p)
-		return false;
-	find_pairs(t, a, b, from, p);
-	/* Every sample counter that is off by the same is another matter. */
-	if (p->n >= 2)
-		changed = fabs((p->list[1].b - p->list[0].b) - (p->list[1].a - p->list[0].a)) >=
-			  1 + p->list[1].room;
-	free(p);
-	return changed;
+	c->before = stitch_batch(s, c->reference, c->from + 1);
+	c->after = stitch_batch(s, c->attempt, c->from + 1);
+	/* Tokens without padding are never the same for two batches. */
+	double room = s->unit == CURVE_SAMPLES ? 0.01 : 0.25;
+	return fabs(a - b) > room * fmin(a, b) && last > c->from;
+}
+
+/* Whether the launch says another batch, where what was consumed is not known. */
+static bool batch_is_said(const struct stitch *s, const struct resume_check *c)
+{
+	static const char *const names[] = {"global_batch_size", "total_train_batch_size",
+		"train_batch_size", "batch_size", "micro_batch_size", "per_device_train_batch_size",
+		"train_micro_batch_size_per_gpu", "gradient_accumulation_steps"};
+
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+		const char *a = stitch_setting_of(s, c->reference, names[i]);
+		const char *b = stitch_setting_of(s, c->attempt, names[i]);
+		if (a && b && strcmp(a, b) != 0)
+			return true;
+	}
+	return false;
 }
 
 /*
  * Whether the first steps leave the dead branch by more than rounding does in so few, all to one
  * side: weights and batches are the same, the updates are not.
  */
-static bool drifts(const struct pairs *p, double from)
+static bool drifts(const struct resume_pairs *p, double from)
 {
 	double sum = 0, square = 0, n = 0;
 	bool far = false;
@@ -299,7 +299,7 @@ static bool drifts(const struct pairs *p, double from)
 }
 
 /* Of those pairs where both are numbers; 0 of none. */
-static double mean_difference(const struct pairs *p)
+static double mean_difference(const struct resume_pairs *p)
 {
 	double sum = 0;
 	size_t n = 0;
@@ -314,12 +314,12 @@ static double mean_difference(const struct pairs *p)
 	return n ? sum / (double)n : 0;
 }
 
-static void judge(struct resume_check *c, const struct pairs *loss)
+static void judge(struct resume_check *c, const struct resume_pairs *loss)
 {
 	struct resume_series *l = &c->loss;
 	double last_chance = chance_of(loss, l->matched, c->from, c->noise);
 
-	c->correlation = correlation(loss, 0);
+	c->correlation = resume_correlation(loss, 0);
 	c->offset = mean_difference(loss);
 	if (c->lr.pairs > 0 && c->lr.matched < c->lr.pairs) {
 		c->outcome = RESUME_DIFFERS;
@@ -381,8 +381,27 @@ static uint32_t find_reference(const struct stitch *s, const struct stitch_track
 	return CURVE_NONE;
 }
 
+/*
+ * A step of another size has no counterpart in the dead branch, and neither have the learning rate
+ * and the gradient norm: what can be compared is the loss over the same samples.
+ */
+static void check_amounts(const struct stitch *s, const struct stitch_track *t,
+	struct resume_check *c, struct resume_pairs *p)
+{
+	c->by_amount = true;
+	c->lr = c->grad_norm = (struct resume_series){.x = NAN, .first_x = NAN, .last_x = NAN};
+	resume_stretches(s, t, c->reference, c->attempt, c->from, true, p);
+	c->loss = compare_series(p, c->from, 1);
+	c->first = p->first;
+	if (p->n == 0) {
+		c->outcome = RESUME_ALONE;
+		return;
+	}
+	resume_judge_amounts(c, p);
+}
+
 static struct resume_check check(
-	const struct stitch *s, const struct stitch_track *t, uint32_t i, struct pairs *p)
+	const struct stitch *s, const struct stitch_track *t, uint32_t i, struct resume_pairs *p)
 {
 	const struct stitch_attempt *a = &s->attempts.items[i];
 	const struct stitch_track *lr = stitch_track_of(s, CURVE_LR);
@@ -392,7 +411,12 @@ static struct resume_check check(
 		.from = a->from,
 		.correlation = NAN,
 		.noise = NAN,
-		.diverges = NAN};
+		.diverges = NAN,
+		.before = NAN,
+		.after = NAN,
+		.rms = NAN,
+		.expected_by_chance = NAN,
+		.chance = NAN};
 
 	if (c.reference == CURVE_NONE)
 		return c;
@@ -409,22 +433,28 @@ static struct resume_check check(
 	c.loss = compare_series(p, c.from, 1);
 	c.noise = noise_around(s, t, c.reference, c.from);
 	c.first = p->first;
-	if (p->n == 0) {
+	if (batch_changed(s, &c)) {
+		check_amounts(s, t, &c, p);
+		return c;
+	}
+	if (p->n == 0 && p->apart) {
+		resume_stretches(s, t, c.reference, i, c.from, false, p);
+		c.loss = compare_series(p, c.from, 1);
+		c.first = p->first;
+	}
+	if (p->n == 0)
 		c.outcome = p->apart ? RESUME_INTERVALS : RESUME_ALONE;
-		return c;
-	}
-	if (batch_changed(s, c.reference, i, c.from)) {
+	else if (c.loss.matched < c.loss.pairs && isnan(c.before + c.after) && batch_is_said(s, &c))
 		c.outcome = RESUME_BATCH;
-		return c;
-	}
-	judge(&c, p);
+	else
+		judge(&c, p);
 	return c;
 }
 
 size_t resume_check_all(const struct stitch *s, struct resume_check *list)
 {
 	const struct stitch_track *t = stitch_track_of(s, CURVE_LOSS);
-	struct pairs *p = malloc(sizeof *p);
+	struct resume_pairs *p = malloc(sizeof *p);
 	size_t n = 0;
 
 	if (!p)
@@ -437,74 +467,6 @@ size_t resume_check_all(const struct stitch *s, struct resume_check *list)
 	return n;
 }
 
-/* The schedule again ----------------------------------------------------------------------------
- */
-
-/* How many of the values from `a` on are those from `b` on, at the same distances; at most `most`.
- */
-static size_t equal_run(const struct stitch_value *a, double from_a, const struct stitch_value *b,
-	double from_b, size_t most)
-{
-	size_t n = 0;
-
-	while (n < most && a[n].x - from_a == b[n].x - from_b &&
-		fabs(a[n].value - b[n].value) <= resume_rounding(&a[n], &b[n]))
-		n++;
-	return n;
-}
-
-static size_t smallest(size_t a, size_t b)
-{
-	return a < b ? a : b;
-}
-
-/* The values that a run begins with move, and none of them come again later in its first attempt.
- */
-static bool tells_a_beginning(const struct stitch_value *v, size_t n, size_t compared)
-{
-	bool moves = false;
-
-	for (size_t i = 1; i < compared; i++)
-		moves = moves || fabs(v[i].value - v[0].value) > resume_rounding(&v[i], &v[0]);
-	for (size_t i = 1; moves && i + RESTART_LEAST <= n; i++)
-		if (equal_run(v + i, v[i].x, v, v[0].x, RESTART_LEAST) == RESTART_LEAST)
-			return false;
-	return moves;
-}
-
-void resume_find_restart(
-	const struct stitch *s, uint32_t attempt, double from, struct resume_restart *out)
-{
-	const struct stitch_track *t = stitch_track_of(s, CURVE_LR);
-	uint32_t root = s->attempts.items[attempt].parent, last;
-	size_t i, iend, k, kend;
-
-	*out = (struct resume_restart){0};
-	if (!t || root == CURVE_NONE ||
-		stitch_branch(s, t, s->attempts.items[attempt].parent, from, &last, 1) == 0)
-		return;
-	while (s->attempts.items[root].parent != CURVE_NONE)
-		root = s->attempts.items[root].parent;
-	if (s->attempts.items[root].from != 0)
-		return;
-	stitch_values_of(t, root, &i, &iend);
-	stitch_values_of(t, attempt, &k, &kend);
-	while (k < kend && t->values.items[k].x <= from)
-		k++;
-	const struct stitch_value *begin = t->values.items + i, *again = t->values.items + k;
-	size_t n = smallest(smallest(iend - i, kend - k), RESTART_MOST);
-	if (n < RESTART_LEAST || equal_run(again, from, begin, 0, n) < n ||
-		!tells_a_beginning(begin, iend - i, n))
-		return;
-	const struct stitch_value *before = &t->values.items[last];
-	double size = fmax(fabs(before->value), fabs(again->value));
-	if (!(fabs(again->value - before->value) >
-		    RESTART_JUMP * size + resume_rounding(before, again)))
-		return;
-	*out = (struct resume_restart){
-		true, again[0].x, again[n - 1].x, begin[0].x, before->value, again->value};
-}
-
 /* What the launches say -------------------------------------------------------------------------
  */
 
@@ -512,9 +474,9 @@ void resume_find_restart(
  */
 static bool matters(const char *name)
 {
-	static const char *const words[] = {"seed", "lr", "learning", "batch", "data", "split",
-		"beta", "clip", "decay", "warmup", "eps", "seq", "dropout", "mix", "weight",
-		"optim", "model"};
+	static const char *const words[] = {"seed", "lr", "learning", "batch", "accum", "data",
+		"split", "beta", "clip", "decay", "warmup", "eps", "seq", "dropout", "mix",
+		"weight", "optim", "model"};
 	static const char *const others[] = {
 		"save", "load", "log", "interval", "path_out", "tensorboard"};
 	bool yes = false;
@@ -526,14 +488,15 @@ static bool matters(const char *name)
 	return yes;
 }
 
-bool resume_changes(const struct stitch *s, uint32_t attempt, struct strbuf *out)
+bool resume_changes(const struct stitch *s, uint32_t attempt, bool batch, struct strbuf *out)
 {
 	uint32_t parent = s->attempts.items[attempt].parent;
 	size_t begin = out->n;
 
 	for (size_t i = 0; i < s->settings.count && parent != CURVE_NONE; i++) {
 		const struct stitch_setting *x = &s->settings.items[i];
-		if (x->attempt != attempt || !matters(x->name))
+		if (x->attempt != attempt || !matters(x->name) ||
+			(!batch && (strcasestr(x->name, "batch") || strcasestr(x->name, "accum"))))
 			continue;
 		bool last = true;
 		for (size_t k = i + 1; k < s->settings.count && last; k++)

@@ -22,7 +22,7 @@
 enum resume_outcome {
 	RESUME_ALONE,        /* nothing was logged of the same steps */
 	RESUME_INTERVALS,    /* the logged intervals do not coincide */
-	RESUME_BATCH,        /* a step has another number of samples */
+	RESUME_BATCH,        /* a step has another number of samples, and which is not known */
 	RESUME_COARSE,       /* the values are too few, too smooth or too coarse to tell */
 	RESUME_MATCHES,      /* the first steps match */
 	RESUME_SAME_BATCHES, /* the values differ, their changes do not: the same batches */
@@ -53,6 +53,14 @@ struct resume_check {
 	double correlation; /* of the step-to-step changes; NAN: too few */
 	double noise;       /* how much two other batches usually differ; NAN: not known */
 	double diverges;    /* from this x on the changes are no longer the same; NAN */
+	/* Where a step has another number of samples than before: what both logged is compared over
+	 * stretches of the same samples, which the pairs then are. */
+	bool by_amount;
+	double before, after;      /* samples or tokens of a step, where they are known; NAN */
+	double expected_by_chance; /* what the root mean square of their differences would be over
+				      other samples */
+	double rms;                /* and what it is */
+	double chance;             /* that it is so small over other samples */
 };
 
 /* What an attempt repeats. */
@@ -62,7 +70,8 @@ struct resume_repeat {
 	bool renumbered;        /* and so are the learning rates: only the counter differs */
 	double lag;             /* the attempt's x less that of the source */
 	double first_x, last_x; /* of the attempt */
-	double source_x;        /* where the source begins */
+	double source_x;        /* where the source begins … */
+	double source_last_x;   /* … and ends */
 	uint32_t source;        /* attempt */
 	double correlation;
 	size_t points;
@@ -97,25 +106,20 @@ int resume_find_low(const struct stitch *s, uint32_t attempt, double from, doubl
 int resume_find_high(const struct stitch *s, uint32_t attempt, double from, struct resume_low *out,
 	struct error *e);
 
-/* The rates at which an attempt begins, where they are those of the whole run's beginning. */
-struct resume_restart {
+/* A batch that ramps up anew, as it did when the run began. */
+struct resume_ramp {
 	bool found;
-	double first_x, last_x; /* of the attempt: as far as they were compared */
-	double source_x;        /* where the run begins */
-	double before, after;   /* the last rate before the resume, the first one behind it */
+	bool rises;           /* it is seen to; else the log is too short for that */
+	double batch, before; /* samples of a step behind the resume, and before it */
+	double last_x;        /* the last step with that batch */
+	double next;          /* the batch behind it; NAN where it does not rise */
 };
 
-/*
- * Whether the learning rate starts again at a resume from x: its first values are those of the
- * run's first steps, at the same distances, and do not go on from the last one before. Not where
- * rates come back anyway (cyclic schedules) or stand still. O(n) in the rates of the run's first
- * attempt.
- */
-void resume_find_restart(
-	const struct stitch *s, uint32_t attempt, double from, struct resume_restart *out);
+void resume_find_ramp(const struct stitch *s, uint32_t attempt, struct resume_ramp *out);
 
 /* The settings that the logs give for an attempt and, with another value, for its parent: "seed 42
- * -> 43". False where there are none. */
-bool resume_changes(const struct stitch *s, uint32_t attempt, struct strbuf *out);
+ * -> 43"; those that only say how many samples a step has are left out unless `batch`. False where
+ * there are none. */
+bool resume_changes(const struct stitch *s, uint32_t attempt, bool batch, struct strbuf *out);
 
 #endif

@@ -7,6 +7,36 @@
 
 #define RESUME_CLIP 4.0 /* noises: one spike must not decide a correlation */
 
+#define RESUME_PAIRS_MAX 512u
+
+struct resume_pair {
+	double x, a, b; /* of the reference, of the resumed attempt */
+	double room;    /* by which rounding alone may make them differ */
+	size_t n;       /* values of the reference that `a` is the mean of */
+	double first_x; /* x is the last one of the resumed attempt, this its first one */
+};
+
+struct resume_pairs {
+	struct resume_pair list[RESUME_PAIRS_MAX];
+	size_t n;
+	bool first; /* the first pair begins right behind the checkpoint */
+	bool apart; /* some x is in both, but covers other steps */
+};
+
+/*
+ * Stretches behind x over which both attempts logged means of the same steps, or with `amounts` of
+ * the same samples, as far as their values lie close together: where the ends of two values differ
+ * they are added up until they do by no more than a tenth of the stretch.
+ */
+void resume_stretches(const struct stitch *s, const struct stitch_track *t, uint32_t reference,
+	uint32_t attempt, double from, bool amounts, struct resume_pairs *p);
+
+/* Judge pairs over the same samples, where a step has another number of them than before. */
+void resume_judge_amounts(struct resume_check *c, const struct resume_pairs *p);
+
+/* The correlation of the changes of pairs [first, n); NAN of too few. */
+double resume_correlation(const struct resume_pairs *p, size_t first);
+
 int resume_no_memory(struct error *e);
 
 /* By how much two values that were the same may differ as they were logged. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Stretches behind a resume that lie below the trend on both sides, or above it. */
+#define _GNU_SOURCE
 #include <math.h>
 #include <stdlib.h>
 
@@ -22,6 +23,7 @@ struct stretch {
 	double sign;         /* -1: the values are turned around, to look for a high stretch */
 	size_t n, at;        /* the first value behind the resume */
 	double noise;        /* standard deviation of a point against its neighbours */
+	double after;        /* and behind the resume, in that: another batch has other noise */
 	double spread; /* by how much the error of a mean is larger than that of white noise */
 };
 
@@ -30,9 +32,14 @@ static double mean_of(const struct stretch *g, size_t first, size_t end)
 	return (g->sum[end] - g->sum[first]) / (double)(end - first);
 }
 
-static double error_of(const struct stretch *g, size_t n, size_t m)
+/* Of the difference of two means: of n points before the resume, and of m and k behind it. */
+static double error_of(const struct stretch *g, size_t n, size_t m, size_t k)
 {
-	return g->noise * g->spread * sqrt(1 / (double)n + 1 / (double)m);
+	double sum = n ? 1 / (double)n : 0;
+
+	sum += m ? g->after * g->after / (double)m : 0;
+	sum += k ? g->after * g->after / (double)k : 0;
+	return g->noise * g->spread * sqrt(sum);
 }
 
 static void release_stretch(struct stretch *g)
@@ -86,12 +93,25 @@ static void measure_noise(struct stretch *g)
 	g->spread = fmax(g->spread, BLOCK_SHARE * block_spread(g, BLOCK_POINTS));
 }
 
+/* The noise of a point behind the resume, in that of those before it. */
+static double noise_behind(const struct stitch *s, uint32_t attempt, double from)
+{
+	const struct stitch_attempt *a = &s->attempts.items[attempt];
+	uint32_t before = from > a->from ? attempt : a->parent;
+	double ratio = before == CURVE_NONE || !s->batch_changes
+			       ? NAN
+			       : stitch_batch(s, before, from) / stitch_batch(s, attempt, from + 1);
+
+	return ratio > 0 && isfinite(ratio) ? sqrt(ratio) : 1;
+}
+
 static int gather_stretch(struct stretch *g, const struct stitch *s, const struct stitch_track *t,
 	uint32_t attempt, double from, double sign, struct error *e)
 {
 	size_t first, end, before = 0;
 
 	*g = (struct stretch){.sign = sign,
+		.after = noise_behind(s, attempt, from),
 		.x = calloc(LOW_BEFORE + LOW_POINTS, sizeof *g->x),
 		.v = calloc(LOW_BEFORE + LOW_POINTS, sizeof *g->v),
 		.sum = calloc(LOW_BEFORE + LOW_POINTS + 1, sizeof *g->sum)};
@@ -136,9 +156,9 @@ static double trend_move(const struct stretch *g, size_t m, double *error)
 	double rise = mean_of(g, g->at - quarter, g->at) - before;
 	double age = (double)g->at, ahead = age * log1p((double)m / age) / (double)quarter;
 	double moved = rise * ahead;
-	if (moved * g->sign > 0 || fabs(rise) < 2 * error_of(g, quarter, quarter))
+	if (moved * g->sign > 0 || fabs(rise) < 2 * M_SQRT2 * error_of(g, quarter, 0, 0))
 		return 0;
-	*error = error_of(g, quarter, quarter) * ahead;
+	*error = M_SQRT2 * error_of(g, quarter, 0, 0) * ahead;
 	return moved;
 }
 
@@ -159,8 +179,8 @@ static void weigh_edges(
 		if (isfinite(until) && fabs(g->x[c - 1] - until) > 1.01 * interval)
 			continue;
 		size_t in = least(c - g->at, most), after = least(g->n - c, most);
-		double up =
-			(mean_of(g, c, c + after) - mean_of(g, c - in, c)) / error_of(g, in, after);
+		double up = (mean_of(g, c, c + after) - mean_of(g, c - in, c)) /
+			    error_of(g, 0, in, after);
 		if (up > best_up) {
 			best_up = up;
 			best = c;
@@ -174,13 +194,13 @@ static void weigh_edges(
 	double low = mean_of(g, g->at, g->at + in), back = mean_of(g, best, best + after);
 	double unsure, moved = trend_move(g, (before + in) / 2, &unsure);
 	double fall = level + moved - low, rise = back - mean_of(g, best - in, best);
-	out->down = fall / hypot(error_of(g, before, in), unsure);
+	out->down = fall / hypot(error_of(g, before, in, 0), unsure);
 	out->up = best_up;
 	out->points = best - g->at;
 	out->last_x = g->x[best - 1];
 	out->depth = (level + back) / 2 - mean_of(g, g->at, best);
 	/* Back at the trend: not far above where it came from, and most of the way up. */
-	bool returns = back <= level + fmax(3 * error_of(g, before, after), 0.5 * out->depth);
+	bool returns = back <= level + fmax(3 * error_of(g, before, after, 0), 0.5 * out->depth);
 	/* A shelf of replayed data ends as sharply as it began; a shock to the weights heals
 	 * slowly. */
 	bool shelf = rise >= 0.5 * fall && out->up > (isfinite(until) ? EDGE_DOWN : EDGE_UP);

@@ -29,9 +29,6 @@
 #define BLOCKS 24u       /* … that is this part of the curve */
 #define DRIFT_SCALES 3.0 /* of a point's noise, and … */
 #define DRIFT_BLOCKS 4.0 /* … of what blocks usually differ by */
-#define NEAR_STEPS 50.0  /* of a resume or another thing that is near */
-#define LEAD_STEPS 100.0
-#define LR_JUMP 0.05 /* relative change from one point to the next that is no schedule */
 
 /* The baseline --------------------------------------------------------------------------------- */
 
@@ -115,10 +112,11 @@ static void find_quantum(struct baseline *b)
 	b->quantum = distinct < b->newer.n / 2 && !isnan(least) ? least : 0;
 }
 
-static double baseline_scale(const struct baseline *b, double level, double resolution)
+static double baseline_scale(
+	const struct baseline *b, double level, double resolution, double noise)
 {
 	double middle = window_median(&b->residuals);
-	double s = 1.4826 * window_distance(&b->residuals, middle);
+	double s = 1.4826 * noise * window_distance(&b->residuals, middle);
 
 	s = fmax(s, 1e-4 * fabs(level));
 	s = fmax(s, resolution);
@@ -134,6 +132,12 @@ struct search {
 	double interval;
 	double *scratch; /* SPIKE_AFTER */
 };
+
+/* How much noise the point has, in that of the others. */
+static double noise_of(const struct spike_curve *c, size_t i)
+{
+	return c->noise ? (double)c->noise[i] : 1;
+}
 
 static int compare_doubles(const void *pa, const void *pb)
 {
@@ -393,8 +397,9 @@ static int judge_point(
 	struct search *q, size_t i, double level, double slope, size_t *next, struct error *e)
 {
 	const struct spike_curve *c = q->c;
-	double middle = window_median(&q->b.residuals);
-	double s = baseline_scale(&q->b, level, c->resolution ? (double)c->resolution[i] : 0);
+	double noise = noise_of(c, i), middle = noise * window_median(&q->b.residuals);
+	double s =
+		baseline_scale(&q->b, level, c->resolution ? (double)c->resolution[i] : 0, noise);
 	/* Where the curve falls fast, as in early training, it bends too, and the line errs by a
 	 * share of what it reaches ahead. */
 	s += BEND * fabs(slope) * (double)(q->b.newer.n + 1) / 2;
@@ -446,7 +451,8 @@ static int search_curve(struct search *q, struct error *e)
 		}
 		find_quantum(&q->b);
 		/* Unless the level was just found to be a new one. */
-		baseline_accept(&q->b, c->v[i], based && q->b.accepted > 0 ? c->v[i] - level : NAN);
+		baseline_accept(&q->b, c->v[i],
+			based && q->b.accepted > 0 ? (c->v[i] - level) / noise_of(c, i) : NAN);
 		i++;
 	}
 	return RP_OK;
@@ -562,283 +568,6 @@ int spikes_find(struct spikes *out, const struct spike_curve *c, double interval
 	return status;
 }
 
-/* Places --------------------------------------------------------------------------------------- */
-
-double spikes_warmup_end(const struct stitch *s)
-{
-	const struct stitch_track *t = stitch_track_of(s, CURVE_LR);
-	size_t n = t ? t->line.count : 0, i = 1;
-
-	while (i < n && t->values.items[t->line.items[i]].value >
-				t->values.items[t->line.items[i - 1]].value)
-		i++;
-	return i >= 3 && i < n ? t->values.items[t->line.items[i - 1]].x : NAN;
-}
-
-struct placing {
-	const struct stitch *s;
-	double warmup, interval;
-	double *lr_changes; /* x, ascending */
-	size_t lr_count;
-};
-
-static void place_at(struct spike *k, enum spike_place place, double x)
-{
-	k->place = (uint8_t)place;
-	k->place_x = x;
-}
-
-/* The nearest of sorted x that is at most `room` before the onset, or NAN. */
-static double nearest_before(const double *list, size_t n, double x, double room)
-{
-	double best = NAN;
-
-	for (size_t i = 0; i < n && list[i] <= x; i++)
-		if (x - list[i] <= room)
-			best = list[i];
-	return best;
-}
-
-static void find_lr_changes(struct placing *p)
-{
-	const struct stitch_track *t = stitch_track_of(p->s, CURVE_LR);
-
-	if (!t || t->line.count < 3)
-		return;
-	p->lr_changes = calloc(t->line.count, sizeof *p->lr_changes);
-	for (size_t i = 2; p->lr_changes && i < t->line.count; i++) {
-		double a = t->values.items[t->line.items[i - 2]].value;
-		double b = t->values.items[t->line.items[i - 1]].value;
-		double c = t->values.items[t->line.items[i]].value;
-		/* A schedule goes on as it went. */
-		if (fabs(c - b) > LR_JUMP * fabs(b) &&
-			fabs((c - b) - (b - a)) > LR_JUMP * fabs(b) && p->lr_count < t->line.count)
-			p->lr_changes[p->lr_count++] = t->values.items[t->line.items[i]].x;
-	}
-}
-
-static bool near_mark(const struct placing *p, struct spike *k, enum curve_mark_kind kind,
-	enum spike_place place, double room)
-{
-	for (size_t i = 0; i < p->s->log->marks.count; i++) {
-		const struct curve_mark *m = &p->s->log->marks.items[i];
-		if (m->kind != kind || m->unit != p->s->axis || !(fabs(m->x - k->x) <= room))
-			continue;
-		place_at(k, place, m->x);
-		return true;
-	}
-	return false;
-}
-
-/* Where the epoch's number changes, by the track of epochs. */
-static bool near_epoch(const struct placing *p, struct spike *k, double room)
-{
-	const struct stitch_track *t = stitch_track_of(p->s, CURVE_EPOCH_COUNT);
-
-	for (size_t i = 1; t && i < t->line.count; i++) {
-		const struct stitch_value *a = &t->values.items[t->line.items[i - 1]];
-		const struct stitch_value *b = &t->values.items[t->line.items[i]];
-		if (floor(a->value) == floor(b->value) || !(fabs(b->x - k->x) <= room))
-			continue;
-		place_at(k, SPIKE_AT_EPOCH, b->x);
-		return true;
-	}
-	return near_mark(p, k, CURVE_EPOCH, SPIKE_AT_EPOCH, room);
-}
-
-static void place_spike(const struct placing *p, struct spike *k)
-{
-	double step = fmax(1, p->interval), room = fmax(NEAR_STEPS, 5 * p->interval);
-	/* What a resume does, lasts, or begins with it: one point of its own a while later is an
-	 * odd batch. */
-	bool alone = k->class == SPIKE_FAST && k->end_x - k->x <= step;
-	double behind = alone ? 5 * step : room;
-	const struct stitch_attempt *a = &p->s->attempts.items[k->attempt];
-
-	for (size_t i = 0; i < p->s->seams.count; i++)
-		if (k->x > p->s->seams.items[i].x && k->x - p->s->seams.items[i].x <= behind)
-			place_at(k, SPIKE_AT_RESUME, p->s->seams.items[i].x);
-	if (a->parent != CURVE_NONE && k->x > a->from && k->x - a->from <= behind)
-		place_at(k, SPIKE_AT_RESUME, a->from);
-	if (k->place != SPIKE_ANYWHERE)
-		return;
-	double lr = nearest_before(p->lr_changes, p->lr_count, k->x, room);
-	if (!isnan(lr))
-		place_at(k, SPIKE_AT_LR_CHANGE, lr);
-	else if (fabs(k->x - p->warmup) <= fmax(room, 0.1 * p->warmup))
-		place_at(k, SPIKE_AT_WARMUP_END, p->warmup);
-	else if (!near_mark(p, k, CURVE_OVERFLOW, SPIKE_AT_SCALER, 5 * fmax(1, p->interval)))
-		near_epoch(p, k, 2 * fmax(1, p->interval));
-}
-
-/* The curves of a stitch ------------------------------------------------------------------------
- */
-
-struct arrays {
-	double *x, *v;
-	float *resolution;
-	uint32_t *attempt;
-	size_t n;
-};
-
-static bool arrays_alloc(struct arrays *a, size_t n)
-{
-	*a = (struct arrays){.x = calloc(n + 1, sizeof *a->x),
-		.v = calloc(n + 1, sizeof *a->v),
-		.resolution = calloc(n + 1, sizeof *a->resolution),
-		.attempt = calloc(n + 1, sizeof *a->attempt)};
-	return a->x && a->v && a->resolution && a->attempt;
-}
-
-static void arrays_free(struct arrays *a)
-{
-	free(a->x);
-	free(a->v);
-	free(a->resolution);
-	free(a->attempt);
-}
-
-static void arrays_add(struct arrays *a, const struct stitch_value *v, bool logarithm)
-{
-	/* A gradient norm is judged by its size, and its resolution is lost with it. */
-	if (logarithm && !(v->value > 0) && isfinite(v->value))
-		return;
-	a->x[a->n] = v->x;
-	a->v[a->n] = logarithm ? log(v->value) : v->value;
-	a->resolution[a->n] = logarithm ? 0 : v->resolution;
-	a->attempt[a->n++] = v->attempt;
-}
-
-static void arrays_line(struct arrays *a, const struct stitch_track *t, bool logarithm)
-{
-	for (size_t i = 0; i < t->line.count; i++)
-		arrays_add(a, &t->values.items[t->line.items[i]], logarithm);
-}
-
-/* The dead part of an attempt behind what leads to it, of which a few windows are enough. */
-static size_t arrays_dead(struct arrays *a, const struct stitch *s, const struct stitch_track *t,
-	uint32_t attempt, uint32_t *index)
-{
-	size_t first, end, dead = 0;
-
-	stitch_values_of(t, attempt, &first, &end);
-	for (size_t i = first; i < end; i++)
-		dead += !t->values.items[i].alive;
-	size_t n = stitch_branch(s, t, attempt, INFINITY, index, dead + 4 * SPIKE_WINDOW);
-	a->n = 0;
-	for (size_t i = 0; i < n; i++)
-		arrays_add(a, &t->values.items[index[i]], false);
-	return dead;
-}
-
-static int find_dead(
-	struct spikes *out, const struct stitch *s, const struct stitch_track *t, struct error *e)
-{
-	struct arrays a;
-	uint32_t *index = calloc(t->values.count + 1, sizeof *index);
-	int status = RP_OK;
-
-	if (!arrays_alloc(&a, t->values.count) || !index)
-		status = no_memory(e);
-	for (uint32_t i = 0; status == RP_OK && i < s->attempts.count; i++) {
-		if (s->attempts.items[i].dead == 0)
-			continue;
-		struct spikes own = {.coarse = NAN};
-		size_t dead = arrays_dead(&a, s, t, i, index);
-		struct spike_curve c = {a.x, a.v, a.resolution, a.attempt, a.n, false};
-		status = spikes_find(&own, &c, t->interval, e);
-		for (size_t k = 0; status == RP_OK && k < own.list.count; k++) {
-			struct spike *from = &own.list.items[k];
-			if (from->attempt != i || from->x < a.x[a.n - dead])
-				continue;
-			struct spike *to = array_push(&out->list, SIZE_MAX);
-			if (!to) {
-				status = no_memory(e);
-				break;
-			}
-			*to = *from;
-			to->dead = true;
-		}
-		array_release(&own.list);
-	}
-	arrays_free(&a);
-	free(index);
-	return status;
-}
-
-/* By how much the gradient norm was first, by its own events on the line. */
-static int find_leads(struct spikes *out, const struct stitch *s, struct error *e)
-{
-	const struct stitch_track *t = stitch_track_of(s, CURVE_GRAD_NORM);
-	struct spikes own = {.coarse = NAN};
-	struct arrays a;
-
-	if (!t)
-		return RP_OK;
-	int status = arrays_alloc(&a, t->values.count) ? RP_OK : no_memory(e);
-	if (status == RP_OK) {
-		arrays_line(&a, t, true);
-		struct spike_curve c = {a.x, a.v, a.resolution, a.attempt, a.n, false};
-		status = spikes_find(&own, &c, t->interval, e);
-	}
-	for (size_t i = 0; status == RP_OK && i < out->list.count; i++) {
-		struct spike *k = &out->list.items[i];
-		for (size_t g = 0; g < own.list.count && !k->dead && k->class <= SPIKE_DIVERGED;
-			g++) {
-			double lead = k->x - own.list.items[g].x;
-			if (fabs(lead) <= LEAD_STEPS && (isnan(k->lead) || lead > k->lead))
-				k->lead = lead;
-		}
-	}
-	array_release(&own.list);
-	arrays_free(&a);
-	return status;
-}
-
-static int compare_spikes(const void *pa, const void *pb)
-{
-	const struct spike *a = pa, *b = pb;
-
-	if (a->x != b->x)
-		return a->x < b->x ? -1 : 1;
-	return (a->attempt > b->attempt) - (a->attempt < b->attempt);
-}
-
-int spikes_of(struct spikes *out, const struct stitch *s, struct error *e)
-{
-	const struct stitch_track *t = stitch_track_of(s, CURVE_LOSS);
-	struct arrays a;
-
-	*out = (struct spikes){.coarse = NAN, .interval = 1};
-	if (!t)
-		return RP_OK;
-	out->interval = isnan(t->interval) ? 1 : t->interval;
-	int status = arrays_alloc(&a, t->values.count) ? RP_OK : no_memory(e);
-	if (status == RP_OK) {
-		arrays_line(&a, t, false);
-		struct spike_curve c = {a.x, a.v, a.resolution, a.attempt, a.n, true};
-		status = spikes_find(out, &c, t->interval, e);
-	}
-	arrays_free(&a);
-	if (status == RP_OK)
-		status = find_dead(out, s, t, e);
-	if (status == RP_OK)
-		status = find_leads(out, s, e);
-	struct placing p = {.s = s, .warmup = spikes_warmup_end(s), .interval = out->interval};
-	if (status == RP_OK) {
-		find_lr_changes(&p);
-		for (size_t i = 0; i < out->list.count; i++)
-			place_spike(&p, &out->list.items[i]);
-		if (out->list.count > 1)
-			qsort(out->list.items, out->list.count, sizeof *out->list.items,
-				compare_spikes);
-	} else {
-		spikes_release(out);
-	}
-	free(p.lr_changes);
-	return status;
-}
-
 void spikes_release(struct spikes *out)
 {
 	array_release(&out->list);
@@ -859,55 +588,4 @@ const char *spike_class_name(enum spike_class class)
 	};
 
 	return names[class];
-}
-
-/* OLMo's rule -----------------------------------------------------------------------------------
- */
-
-struct olmo_history {
-	double ring[OLMO_WINDOW];
-	size_t n;
-};
-
-/* Judge a value by those before it, in the order in which they came, and keep it. */
-static bool olmo_spike(struct olmo_history *h, double v)
-{
-	double sum = 0, square = 0;
-	bool spike = false;
-
-	if (h->n >= OLMO_WINDOW) {
-		for (size_t i = h->n - OLMO_WINDOW; i < h->n; i++)
-			sum += h->ring[i % OLMO_WINDOW];
-		double mean = sum / OLMO_WINDOW;
-		for (size_t i = h->n - OLMO_WINDOW; i < h->n; i++)
-			square += (h->ring[i % OLMO_WINDOW] - mean) *
-				  (h->ring[i % OLMO_WINDOW] - mean);
-		double deviation = sqrt(square / OLMO_WINDOW);
-		spike = deviation >= 1e-10 && v > mean + OLMO_DEVIATIONS * deviation;
-	}
-	h->ring[h->n++ % OLMO_WINDOW] = v;
-	return spike;
-}
-
-struct olmo olmo_score(const double *loss, const double *grad_norm, const bool *has_grad_norm,
-	size_t n, bool *flags)
-{
-	struct olmo o = {.points = n, .total = NAN, .score = NAN};
-	struct olmo_history of_loss = {.n = 0}, of_grad = {.n = 0};
-	size_t recent = 0, begin = n > OLMO_SCORE ? n - OLMO_SCORE : 0;
-
-	for (size_t i = 0; i < n; i++) {
-		bool spike = loss && olmo_spike(&of_loss, loss[i]);
-		if (grad_norm && (!has_grad_norm || has_grad_norm[i]))
-			spike |= olmo_spike(&of_grad, grad_norm[i]);
-		o.spikes += spike;
-		recent += spike && i >= begin;
-		if (flags)
-			flags[i] = spike;
-	}
-	if (n >= OLMO_WINDOW)
-		o.total = (double)o.spikes / (double)n;
-	if (n >= OLMO_SCORE)
-		o.score = (double)recent / OLMO_SCORE;
-	return o;
 }

@@ -39,6 +39,41 @@ static int compare_seams(const void *pa, const void *pb)
 	return (a->to > b->to) - (a->to < b->to);
 }
 
+static int build_line(struct stitch_building *b, const struct stitch_options *o, struct error *e)
+{
+	int status = stitch_make_attempts(b, e);
+
+	if (status == RP_OK)
+		status = stitch_gather_marks(b, o, e);
+	if (status == RP_OK)
+		status = stitch_build_lineage(b, o, e);
+	if (status == RP_OK)
+		status = stitch_fill_tracks(b, o, e);
+	if (status == RP_OK)
+		status = stitch_measure_consumed(b, o, e);
+	return status;
+}
+
+static void release_line(struct stitch_building *b)
+{
+	struct stitch *s = b->s;
+
+	for (size_t i = 0; i < s->tracks.count; i++) {
+		array_release(&s->tracks.items[i].values);
+		array_release(&s->tracks.items[i].line);
+	}
+	array_release(&s->attempts);
+	array_release(&s->tracks);
+	array_release(&s->seams);
+	array_release(&s->parts);
+	array_release(&s->settings);
+	array_release(&s->saves);
+	array_release(&s->consumed);
+	array_release(&s->knots.list);
+	free(b->attempt_of);
+	b->attempt_of = NULL;
+}
+
 int stitch_build(struct stitch *s, const struct curve_log *l, const struct stitch_options *o,
 	struct error *e)
 {
@@ -48,14 +83,17 @@ int stitch_build(struct stitch *s, const struct curve_log *l, const struct stitc
 	arena_init(&s->arena, SIZE_MAX);
 	int status = pieces_cut(&b.pieces, l, e);
 	s->axis = b.pieces.axis;
+	/* Each time the steps of one more attempt are known to be numbered anew. */
+	for (bool again = true; status == RP_OK && again;) {
+		release_line(&b);
+		s->notes.count = 0;
+		status = build_line(&b, o, e);
+		again = false;
+		if (status == RP_OK)
+			stitch_renumber(&b, &again);
+	}
 	if (status == RP_OK)
-		status = stitch_make_attempts(&b, e);
-	if (status == RP_OK)
-		status = stitch_gather_marks(&b, o, e);
-	if (status == RP_OK)
-		status = stitch_build_lineage(&b, o, e);
-	if (status == RP_OK)
-		status = stitch_fill_tracks(&b, o, e);
+		status = stitch_choose_unit(&b, o, e);
 	if (status == RP_OK) {
 		stitch_note_pieces(&b);
 		status = stitch_find_hidden(&b, e);
@@ -73,15 +111,7 @@ int stitch_build(struct stitch *s, const struct curve_log *l, const struct stitc
 
 void stitch_release(struct stitch *s)
 {
-	for (size_t i = 0; i < s->tracks.count; i++) {
-		array_release(&s->tracks.items[i].values);
-		array_release(&s->tracks.items[i].line);
-	}
-	array_release(&s->attempts);
-	array_release(&s->tracks);
-	array_release(&s->seams);
-	array_release(&s->settings);
-	array_release(&s->saves);
+	release_line(&(struct stitch_building){.s = s});
 	array_release(&s->notes);
 	arena_release(&s->arena);
 }
@@ -154,4 +184,30 @@ bool stitch_leads_to(const struct stitch *s, uint32_t a, uint32_t b)
 	while (b != CURVE_NONE && b != a)
 		b = s->attempts.items[b].parent;
 	return b == a;
+}
+
+double stitch_amount(const struct stitch *s, uint32_t attempt, double x)
+{
+	if (s->axis == CURVE_SAMPLES || s->axis == CURVE_TOKENS)
+		return x;
+	return attempt < s->consumed.count
+		       ? consumed_at(&s->knots, s->consumed.items[attempt].line, x)
+		       : NAN;
+}
+
+double stitch_batch(const struct stitch *s, uint32_t attempt, double x)
+{
+	return attempt < s->consumed.count
+		       ? consumed_batch(&s->knots, s->consumed.items[attempt].line, x)
+		       : NAN;
+}
+
+double stitch_shown(const struct stitch *s, uint32_t attempt, double x)
+{
+	return s->by == s->axis ? x : stitch_amount(s, attempt, x);
+}
+
+double stitch_value_shown(const struct stitch *s, const struct stitch_value *v)
+{
+	return s->by == s->axis ? v->x : v->amount;
 }

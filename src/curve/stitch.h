@@ -11,6 +11,7 @@
 #ifndef CURVE_STITCH_H
 #define CURVE_STITCH_H
 
+#include "curve/consumed.h"
 #include "curve/curve.h"
 
 enum stitch_how {
@@ -50,10 +51,26 @@ struct stitch_attempt {
 	bool mean;             /* its points are means of intervals */
 	bool finished, killed; /* as its log says */
 	bool purged;           /* the writer took points back */
+	double renumbered;     /* what was added to the steps that it logged; mostly 0 */
+};
+
+/* What an attempt consumed. */
+struct stitch_consumed {
+	uint8_t how; /* enum consumed_how */
+	struct consumed_line line;
+	double said;         /* what its own counter says that was consumed at `from`; NAN: none */
+	double expected;     /* what its parent had consumed there; NAN: not known */
+	double room;         /* by which both may differ as they were logged */
+	double begin, end;   /* the usual batch in its first and its last quarter */
+	bool ramps;          /* the batch changes within it */
+	bool product;        /* its counter is no more than the step times the batch */
+	bool unsure;         /* a size that may be one rank's alone, or no batch at all */
+	const char *unknown; /* why it is not known; NULL: it is */
 };
 
 struct stitch_value {
 	double x, value, wall;
+	double amount; /* consumed with it, in the stitch's unit of amounts; NAN: not known */
 	float resolution;
 	float covers; /* steps that it is the mean of; NAN: not known */
 	uint32_t attempt;
@@ -79,6 +96,11 @@ struct stitch_seam {
 	bool known;        /* the logs do not show it; the caller knows of it */
 };
 
+/* A file that holds an attempt, or a part of it. */
+struct stitch_part {
+	uint32_t attempt, file;
+};
+
 /* What the log says of an attempt's launch. */
 struct stitch_setting {
 	uint32_t attempt;
@@ -97,24 +119,45 @@ struct stitch_told {
 	double from;
 };
 
+/* What the sample log knows of an attempt that went on from a step: the samples that it consumed
+ * since then, by step. */
+struct stitch_amounts {
+	double from;
+	const struct consumed_knot *list;
+	size_t n;
+};
+
 struct stitch_options {
 	const struct stitch_told *told;
 	size_t told_count;
 	const double *saves; /* steps of checkpoints that lie beside the logs */
 	size_t save_count;
-	const double *resumes; /* steps that the run is known to have resumed from, whatever the logs
-				  show */
+	const double *resumes; /* steps that the run is known to have resumed from, whatever the
+				  logs show */
 	size_t resume_count;
-	double first, last; /* keep only x within; NAN: no bound */
+	double first, last;                   /* keep only x within; NAN: no bound */
+	const struct stitch_amounts *amounts; /* by attempt */
+	size_t amount_count;
+	double batch; /* samples of a step, as the user tells; 0: not told */
+	/* In which unit the line is shown; not told: in that of x, unless the batch changes and
+	 * what was consumed is known. */
+	enum curve_unit by;
+	bool by_is_told;
 };
 
 struct stitch {
 	struct arena arena;
 	const struct curve_log *log;
-	enum curve_unit axis;
+	enum curve_unit axis; /* the unit of x */
+	enum curve_unit by;   /* in which the line is shown: axis, or that of amounts */
+	enum curve_unit unit; /* of amounts; CURVE_UNITS: nothing is known of them */
+	bool batch_changes;   /* at a resume or within an attempt, as far as is known */
 	ARRAY(struct stitch_attempt) attempts;
+	ARRAY(struct stitch_consumed) consumed; /* by attempt */
+	struct consumed_knots knots;
 	ARRAY(struct stitch_track) tracks;     /* the loss first, where there is one */
 	ARRAY(struct stitch_seam) seams;       /* of the line, by x */
+	ARRAY(struct stitch_part) parts;       /* of each attempt at least one */
 	ARRAY(struct stitch_setting) settings; /* by attempt */
 	ARRAY(struct stitch_save) saves;       /* by x */
 	ARRAY(const char *) notes; /* clauses: what was taken for the same, left out, … */
@@ -145,6 +188,15 @@ size_t stitch_branch(const struct stitch *s, const struct stitch_track *t, uint3
 
 /* The last value said for a setting of an attempt, or of its ancestors; NULL: not said. */
 const char *stitch_setting_of(const struct stitch *s, uint32_t attempt, const char *name);
+
+/* What was consumed after step x of an attempt, and the size of the step that ends there; NAN: not
+ * known. */
+double stitch_amount(const struct stitch *s, uint32_t attempt, double x);
+double stitch_batch(const struct stitch *s, uint32_t attempt, double x);
+
+/* An x in the unit in which the line is shown: x itself, or what was consumed. */
+double stitch_shown(const struct stitch *s, uint32_t attempt, double x);
+double stitch_value_shown(const struct stitch *s, const struct stitch_value *v);
 
 /* Whether attempt `a` is `b` or leads to it. */
 bool stitch_leads_to(const struct stitch *s, uint32_t a, uint32_t b);

@@ -9,43 +9,6 @@
 /* Attempts from pieces --------------------------------------------------------------------------
  */
 
-struct launch {
-	uint32_t piece; /* the first one of it */
-	double wall;
-	uint32_t order;
-};
-
-static int by_wall(const void *pa, const void *pb)
-{
-	const struct launch *a = pa, *b = pb;
-
-	if (a->wall != b->wall)
-		return a->wall < b->wall ? -1 : 1;
-	return (a->order > b->order) - (a->order < b->order);
-}
-
-/*
- * Bring launches into the order in which they happened: by the clock where all say it, else by file
- * and place in it. A clock that was set back does not turn around what stands in one file.
- */
-static void order_launches(struct stitch_building *b, struct launch *list, size_t n)
-{
-	double latest = -INFINITY;
-	uint32_t file = CURVE_NONE;
-
-	for (size_t i = 0; i < n; i++)
-		if (!isfinite(list[i].wall))
-			return;
-	for (size_t i = 0; i < n; i++) {
-		const struct piece *p = &b->pieces.list.items[list[i].piece];
-		if (p->file == file && list[i].wall < latest)
-			list[i].wall = latest;
-		file = p->file;
-		latest = list[i].wall;
-	}
-	qsort(list, n, sizeof *list, by_wall);
-}
-
 static enum stitch_cut cut_of(const struct piece *p)
 {
 	if (p->copy_of != CURVE_NONE)
@@ -57,11 +20,16 @@ static enum stitch_cut cut_of(const struct piece *p)
 	return p->first_mark < p->end_mark ? STITCH_CUT_LAUNCH : STITCH_CUT_FILE;
 }
 
-/* What a piece adds to its attempt. */
-static void take_piece(struct stitch_attempt *a, const struct piece *p, const struct curve_log *l)
+/* What a piece adds to the attempt `i`. */
+static int take_piece(struct stitch_building *b, uint32_t i, const struct piece *p, struct error *e)
 {
+	struct stitch_attempt *a = &b->s->attempts.items[i];
+	struct stitch_part *part = array_push(&b->s->parts, SIZE_MAX);
 	double first = p->first_x + p->offset, last = p->last_x + p->offset;
 
+	if (!part)
+		return stitch_no_memory(e);
+	*part = (struct stitch_part){i, p->file};
 	if (p->copied >= first)
 		first = p->copied + (isnan(p->interval) ? 1 : p->interval);
 	a->files++;
@@ -70,14 +38,15 @@ static void take_piece(struct stitch_attempt *a, const struct piece *p, const st
 	a->wall_first = stitch_fewer(a->wall_first, p->wall_first);
 	a->wall_last = stitch_more(a->wall_last, p->wall_last);
 	if (isfinite(p->loaded) && (isnan(a->from) || a->purged)) {
-		a->from = p->loaded;
+		a->from = p->loaded + p->renumbered;
 		a->purged = p->purged;
 		a->how = STITCH_SAID;
 	}
-	for (size_t i = p->first_mark; i < p->end_mark; i++) {
-		a->finished |= l->marks.items[i].kind == CURVE_FINISHED;
-		a->killed |= l->marks.items[i].kind == CURVE_KILLED;
+	for (size_t k = p->first_mark; k < p->end_mark; k++) {
+		a->finished |= b->l->marks.items[k].kind == CURVE_FINISHED;
+		a->killed |= b->l->marks.items[k].kind == CURVE_KILLED;
 	}
+	return RP_OK;
 }
 
 /* What is not said of a step, and is not logged at every step, may be a mean. */
@@ -90,8 +59,7 @@ int stitch_make_attempts(struct stitch_building *b, struct error *e)
 {
 	struct stitch *s = b->s;
 	size_t n = 0, count = b->pieces.list.count;
-	struct launch *list = calloc(count + 1, sizeof *list);
-	int status = RP_OK;
+	struct stitch_launch *list = calloc(count + 1, sizeof *list);
 
 	b->attempt_of = calloc(count + 1, sizeof *b->attempt_of);
 	if (!list || !b->attempt_of) {
@@ -101,9 +69,9 @@ int stitch_make_attempts(struct stitch_building *b, struct error *e)
 	for (uint32_t i = 0; i < count; i++) {
 		const struct piece *p = &b->pieces.list.items[i];
 		if (p->same_as == CURVE_NONE && p->values > 0)
-			list[n] = (struct launch){i, p->wall_first, (uint32_t)n}, n++;
+			list[n++] = (struct stitch_launch){i, p->wall_first, 0};
 	}
-	order_launches(b, list, n);
+	int status = stitch_order_launches(b, list, n, e);
 	for (size_t i = 0; i < count; i++)
 		b->attempt_of[i] = CURVE_NONE;
 	for (size_t i = 0; i < n && status == RP_OK; i++) {
@@ -125,10 +93,11 @@ int stitch_make_attempts(struct stitch_building *b, struct error *e)
 			.wall_first = NAN,
 			.wall_last = NAN,
 			.cut = (uint8_t)cut_of(p),
+			.renumbered = p->renumbered,
 			.mean = is_mean(&b->l->series.items[p->main], p->interval),
 			.file = p->file};
 		b->attempt_of[list[i].piece] = (uint32_t)i;
-		take_piece(a, p, b->l);
+		status = take_piece(b, (uint32_t)i, p, e);
 	}
 	/* The others are of the attempt of the piece that they are the same as. */
 	for (size_t i = 0; i < count && status == RP_OK; i++) {
@@ -137,7 +106,7 @@ int stitch_make_attempts(struct stitch_building *b, struct error *e)
 			continue;
 		b->attempt_of[i] = b->attempt_of[p->same_as];
 		if (b->attempt_of[i] != CURVE_NONE)
-			take_piece(&s->attempts.items[b->attempt_of[i]], p, b->l);
+			status = take_piece(b, b->attempt_of[i], p, e);
 	}
 	free(list);
 	return status;
@@ -163,10 +132,10 @@ void stitch_note_pieces(struct stitch_building *b)
 			continue;
 		file = p->file;
 		other = all->list.items[p->same_as].file;
-		if (p->offset != 0)
+		if (p->offset != p->renumbered)
 			stitch_note(b->s, "%s holds the attempt of %s, with steps counted from %d",
 				base_name(b->l, file), base_name(b->l, other),
-				p->offset > 0 ? 0 : 1);
+				p->offset > p->renumbered ? 0 : 1);
 		else if (p->factor != 1)
 			stitch_note(b->s,
 				"%s holds the attempt of %s, with values that are 1/%g of its",
@@ -225,7 +194,7 @@ int stitch_gather_marks(struct stitch_building *b, const struct stitch_options *
 			struct stitch_save *save = array_push(&s->saves, SIZE_MAX);
 			if (!save)
 				return stitch_no_memory(e);
-			*save = (struct stitch_save){b->attempt_of[i], m->x};
+			*save = (struct stitch_save){b->attempt_of[i], m->x + p->renumbered};
 		}
 	}
 	for (size_t i = 0; i < o->save_count + o->resume_count; i++) {

@@ -34,6 +34,21 @@ static inline double stitch_more(double a, double b)
 	return isnan(a) ? b : isnan(b) ? a : fmax(a, b);
 }
 
+struct stitch_launch {
+	uint32_t piece; /* the first one of it */
+	double wall;
+	uint64_t order; /* by files and places in them; stitch_order_launches()'s own */
+};
+
+/*
+ * Bring launches, which come by piece, into the order in which they happened: by the clock where
+ * all say it, else by file and place in it. Where that cannot be, since the first one begins where
+ * none leads to and another one begins before it, by their steps; that is noted, and so are two
+ * that may have come in either order.
+ */
+int stitch_order_launches(
+	struct stitch_building *b, struct stitch_launch *list, size_t n, struct error *e);
+
 /* Make attempts of the pieces; say what was taken for the same; their settings and saves. */
 int stitch_make_attempts(struct stitch_building *b, struct error *e);
 void stitch_note_pieces(struct stitch_building *b);
@@ -45,6 +60,18 @@ int stitch_build_lineage(
 
 /* The tracks with their values and lines, and the points of each attempt. */
 int stitch_fill_tracks(struct stitch_building *b, const struct stitch_options *o, struct error *e);
+
+/*
+ * What each attempt consumed. Then, where attempts number their steps anew, as one that divides
+ * what was consumed by another batch, the steps of their pieces are moved to those of the run, and
+ * *again says that all must be built anew.
+ */
+int stitch_measure_consumed(
+	struct stitch_building *b, const struct stitch_options *o, struct error *e);
+void stitch_renumber(struct stitch_building *b, bool *again);
+
+/* In which unit the line is shown, and the amounts of all values. */
+int stitch_choose_unit(struct stitch_building *b, const struct stitch_options *o, struct error *e);
 
 /* Resumes that only a final row tells, and those that the caller knows of. */
 int stitch_find_hidden(struct stitch_building *b, struct error *e);

@@ -4,12 +4,14 @@
 
 #include "curve/read.h"
 
+enum writer_from { FROM_1, FROM_0, LOSS_FROM_0 };
+
 static const struct writer_row {
 	const char *series, *and, *name;
 	enum curve_mean mean;
-	double plus;
+	enum writer_from from;
 } writers[] = {
-#define WRITER(series, and, name, mean, plus) {series, and, name, CURVE_OF_##mean, plus},
+#define WRITER(series, and, name, mean, from) {series, and, name, CURVE_OF_##mean, from},
 #include "curve/writers.def"
 #undef WRITER
 };
@@ -43,26 +45,31 @@ static const struct writer_row *find_writer(const struct curve_log *l, size_t fi
 	return NULL;
 }
 
-static void add_to_steps(struct curve_log *l, size_t first, double plus)
+static bool is_loss(const struct curve_series *s)
+{
+	return s->role == CURVE_LOSS || s->role == CURVE_PART_LOSS || s->role == CURVE_SOURCE_LOSS;
+}
+
+static void count_from_1(struct curve_log *l, size_t first, enum writer_from from)
 {
 	for (size_t i = l->points.count; i > 0; i--) {
 		struct curve_point *p = &l->points.items[i - 1];
 		if (p->series < first)
 			break;
-		if (l->series.items[p->series].unit == CURVE_STEPS)
-			p->x += plus;
+		const struct curve_series *s = &l->series.items[p->series];
+		if (s->unit == CURVE_STEPS && (from == FROM_0 || is_loss(s)))
+			p->x += 1;
 	}
 }
 
 /* What values cover, where their names do not say it. */
 static void set_mean(struct curve_series *s, const struct writer_row *w)
 {
-	bool loss = s->role == CURVE_LOSS || s->role == CURVE_SOURCE_LOSS;
 
 	/* Transformers' name for the mean of all steps is anybody else's for the loss. */
 	if (s->mean == CURVE_OF_ALL && (!w || w->mean != CURVE_OF_INTERVAL))
 		s->mean = CURVE_OF_UNKNOWN;
-	if (w && loss && s->mean == CURVE_OF_UNKNOWN)
+	if (w && is_loss(s) && s->mean == CURVE_OF_UNKNOWN)
 		s->mean = (uint8_t)w->mean;
 }
 
@@ -75,8 +82,9 @@ void curve_know_writer(struct curve_reading *r, const char *otherwise, bool writ
 	curve_writer(r, w ? w->name : otherwise);
 	for (size_t i = first; i < l->series.count; i++)
 		set_mean(&l->series.items[i], w);
-	if (!w || !writers_step || w->plus == 0)
+	if (!w || !writers_step || w->from == FROM_1)
 		return;
-	add_to_steps(l, first, w->plus);
-	curve_note(r, "%s counts steps from 0: 1 is added", w->name);
+	count_from_1(l, first, w->from);
+	curve_note(r, "%s counts %s from 0: 1 is added", w->name,
+		w->from == FROM_0 ? "steps" : "the steps of losses");
 }

@@ -9,6 +9,7 @@
 
 #include "base/source.h"
 #include "base/text.h"
+#include "container/foreign.h"
 #include "profile/profile.h"
 #include "state/snapshot.h"
 
@@ -879,6 +880,26 @@ static bool find_below(struct candidates *c, const struct tree *t)
 	return inside && add_snapshots(c, l, inside);
 }
 
+/* Say what is there instead of a checkpoint. */
+static int none_found(const struct listing *l, struct error *e)
+{
+	if (l->files.count == 0)
+		return fail(e, RP_E_NOT_FOUND, ERROR_NO_OFFSET,
+			"no checkpoint found: there is no file in it");
+	for (size_t i = 0; i < l->files.count; i++) {
+		const char *path = l->files.items[i].path;
+		const struct foreign *is = foreign_by_name(path);
+		if (is)
+			return fail(e, RP_E_NOT_FOUND, ERROR_NO_OFFSET,
+				"no checkpoint that reprise reads: %.80s is %s%s%s", path, is->what,
+				is->remedy ? "; " : "", is->remedy ? is->remedy : "");
+	}
+	return fail(e, RP_E_NOT_FOUND, ERROR_NO_OFFSET,
+		"no checkpoint found: %zu file%s in %zu folder%s, none of a layout that reprise knows",
+		l->files.count, l->files.count == 1 ? "" : "s", l->dirs.count,
+		l->dirs.count == 1 ? "" : "s");
+}
+
 int candidates_find(struct candidates *c, const struct listing *l, struct error *e)
 {
 	*c = (struct candidates){0};
@@ -899,10 +920,7 @@ int candidates_find(struct candidates *c, const struct listing *l, struct error 
 		if (l->files.items[i].dir == 0 && is_pointer_name(l->files.items[i].name))
 			take_pointer(c, l, &l->files.items[i]);
 	if (c->list.count == 0)
-		return fail(e, RP_E_NOT_FOUND, ERROR_NO_OFFSET,
-			"no checkpoint found: %zu file%s in %zu folder%s, none of a layout that reprise knows",
-			l->files.count, l->files.count == 1 ? "" : "s", l->dirs.count,
-			l->dirs.count == 1 ? "" : "s");
+		return none_found(l, e);
 	qsort(c->list.items, c->list.count, sizeof *c->list.items, compare_candidates);
 	return RP_OK;
 }

@@ -76,8 +76,9 @@ static unsigned recognise(const struct candidate *c, const struct listing *l)
 	if (l->single)
 		return 0;
 	for (size_t i = 0; i < c->file_count; i++) {
+		const char *member = candidate_member(c, &l->files.items[c->files[i]]);
 		int32_t rank;
-		switch (classify(candidate_member(c, &l->files.items[c->files[i]]), &rank)) {
+		switch (classify(member, &rank)) {
 		case FILE_RNG:
 			bits += 40;
 			break;
@@ -87,7 +88,8 @@ static unsigned recognise(const struct candidate *c, const struct listing *l)
 			bits += 20;
 			break;
 		case FILE_OPTIMIZER:
-			bits += 4;
+			/* Shards are DeepSpeed's or torch's own, whoever called them. */
+			bits += slice_ends(slice_of(member), SLICE(".bin")) ? 4 : 0;
 			break;
 		default:
 			break;

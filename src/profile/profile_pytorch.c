@@ -48,7 +48,8 @@ static enum file_role classify(const char *member, int32_t *rank)
 	}
 	if (slice_ends(name, SLICE(".tmp")) || slice_ends(name, SLICE(".part")))
 		return FILE_LEFTOVER;
-	if (slice_ends(name, SLICE(".safetensors")))
+	/* Shards of torch.distributed.checkpoint are not read, and must be missed. */
+	if (slice_ends(name, SLICE(".safetensors")) || slice_ends(name, SLICE(".distcp")))
 		return FILE_WEIGHTS;
 	if (slice_ends(name, SLICE(".index.json")))
 		return FILE_INDEX;

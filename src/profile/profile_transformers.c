@@ -7,12 +7,11 @@
 #include <math.h>
 
 #include "profile/collect.h"
+#include "state/epoch_log.h"
 
 #define LOG_MAX ((size_t)1 << 24)
-#define WHOLE_MOST 1e15      /* updates of an epoch that are still told apart */
-#define EPOCH_ROUNDING 0.011 /* older releases log the epoch with two decimals */
-#define LENGTH_ROOM 0.02     /* relative, for the same reason */
-#define BEHIND_SHARE 0.2     /* of the updates taken */
+#define WHOLE_MOST 1e15  /* updates of an epoch that are still told apart */
+#define LENGTH_ROOM 0.02 /* relative: old releases log the epoch with two decimals */
 
 static const struct {
 	const char *name;
@@ -50,6 +49,16 @@ static enum file_role classify(const char *member, int32_t *rank)
 		return FILE_WEIGHTS;
 	if (slice_ends(name, SLICE(".index.json")))
 		return FILE_INDEX;
+	/* FSDP: one file each, or folders of shards that are not read. DeepSpeed: a folder for the
+	 * step. Source: accelerate utils/fsdp_utils.py; deepspeed runtime/engine.py. */
+	if (slice_is(name, "pytorch_model_fsdp.bin") ||
+		(slice_starts(name, SLICE("pytorch_model_fsdp_")) &&
+			slice_ends(name, SLICE(".distcp"))) ||
+		slice_ends(name, SLICE("_model_states.pt")))
+		return FILE_WEIGHTS;
+	if ((slice_starts(name, SLICE("optimizer_")) && slice_ends(name, SLICE(".distcp"))) ||
+		slice_ends(name, SLICE("_optim_states.pt")))
+		return FILE_OPTIMIZER;
 	if (slice_starts(name, SLICE("tmp")) || slice_ends(name, SLICE(".tmp")))
 		return FILE_LEFTOVER;
 	return FILE_OTHER;
@@ -95,69 +104,9 @@ static void take(struct collector *c, struct val v, const char *name, enum fact_
 	collect_leave(c, mark);
 }
 
-/* Entries of the log over which step and epoch grow together. */
-struct stretch {
-	int64_t first_step, last_step;
-	double first_epoch, last_epoch;
-};
-
 static bool is_whole(double x)
 {
 	return x < WHOLE_MOST && fabs(x - round(x)) < 1e-6 * fmax(1, x);
-}
-
-/* Updates of an epoch, by the ends of a stretch; NAN where it is one entry. */
-static double stretch_length(const struct stretch *t)
-{
-	return t->last_step > t->first_step && t->last_epoch > t->first_epoch
-		       ? ((double)t->last_step - (double)t->first_step) /
-				 (t->last_epoch - t->first_epoch)
-		       : NAN;
-}
-
-/* What the log says of the epoch, read entry by entry. */
-struct epoch_log {
-	bool begun;
-	struct stretch now, before; /* the running one, and the one that ended with a step back */
-	bool went_back;
-};
-
-/* By how many updates the epoch is behind what the stretch leads to; below 0: ahead. */
-static double updates_behind(const struct stretch *t, int64_t step, double epoch)
-{
-	return (double)step - (double)t->last_step - (epoch - t->last_epoch) * stretch_length(t);
-}
-
-/*
- * Whether an entry does not go on from those before it. At each end of an epoch an accumulation
- * group may be cut short, which shortens an update; the ends of the stretch have its length a
- * little wrong then.
- */
-static bool goes_back(const struct stretch *t, int64_t step, double epoch)
-{
-	double length = stretch_length(t), behind = updates_behind(t, step, epoch);
-	double ends = fmax(0, floor(epoch) - floor(t->last_epoch)) + 1;
-
-	if (isnan(length))
-		return epoch < t->last_epoch;
-	return behind > ends && behind > BEHIND_SHARE * ((double)step - (double)t->last_step) &&
-	       behind > EPOCH_ROUNDING * length;
-}
-
-static void follow_epoch(struct epoch_log *g, int64_t step, double epoch)
-{
-	if (g->begun && step <= g->now.last_step)
-		return;
-	if (g->begun && goes_back(&g->now, step, epoch)) {
-		g->before = g->now;
-		g->went_back = true;
-		g->begun = false;
-	}
-	if (!g->begun)
-		g->now = (struct stretch){.first_step = step, .first_epoch = epoch};
-	g->begun = true;
-	g->now.last_step = step;
-	g->now.last_epoch = epoch;
 }
 
 /*
@@ -168,7 +117,7 @@ static void follow_epoch(struct epoch_log *g, int64_t step, double epoch)
 static void tell_epoch(struct collector *c, const struct epoch_log *g)
 {
 	struct origin derived = {.file = NO_FILE, .rank = NO_RANK, .how = HOW_DERIVED, .path = ""};
-	double length = stretch_length(&g->now), was = stretch_length(&g->before);
+	double length = epoch_stretch_length(&g->now), was = epoch_stretch_length(&g->before);
 
 	/* The checkpoint's own epoch, which is not rounded, must fit too. */
 	if (is_whole(length) && is_whole(g->now.last_epoch * length))
@@ -176,11 +125,11 @@ static void tell_epoch(struct collector *c, const struct epoch_log *g)
 			c->state, FACT_STEPS_PER_EPOCH, NO_GROUP, (int64_t)round(length), derived);
 	if (!g->went_back || !(fabs(length - was) <= LENGTH_ROOM * was))
 		return;
-	double updates = updates_behind(&g->before, g->now.first_step, g->now.first_epoch);
+	double updates = epoch_stretch_behind(&g->before, g->now.first_step, g->now.first_epoch);
 	size_t mark = collect_enter_name(c, "log_history");
 	state_add_real(c->state, FACT_EPOCH_AGAIN, NO_GROUP, updates, collect_origin(c));
-	state_add_int(
-		c->state, FACT_EPOCH_AGAIN_STEP, NO_GROUP, g->before.last_step, collect_origin(c));
+	state_add_int(c->state, FACT_EPOCH_AGAIN_STEP, NO_GROUP, (int64_t)g->before.last_step,
+		collect_origin(c));
 	collect_leave(c, mark);
 }
 
@@ -197,7 +146,7 @@ static void read_log(struct collector *c, struct val log, struct epoch_log *epoc
 		if (step > last)
 			last = step;
 		if (val_to_double(val_get(entry, "epoch"), &epoch))
-			follow_epoch(epochs, step, epoch);
+			epoch_log_take(epochs, (double)step, epoch);
 		if (!val_to_double(val_get(entry, "loss"), &loss))
 			continue;
 		struct log_point *p = array_push(&c->state->log, LOG_MAX);
@@ -230,7 +179,7 @@ static void read_trainer_state(struct collector *c, struct val v)
 	read_log(c, val_get(v, "log_history"), &epochs);
 	if (val_to_i64(val_get(v, "global_step"), &step) &&
 		val_to_double(val_get(v, "epoch"), &epoch))
-		follow_epoch(&epochs, step, epoch);
+		epoch_log_take(&epochs, (double)step, epoch);
 	tell_epoch(c, &epochs);
 }
 

@@ -152,7 +152,12 @@ static const struct line_case {
 		"[batch=10/100]:\n\t Train time/batch: 9\n\t Train loss/train/total: 2.3000\n\t Train lr-DecoupledAdamW/group0: 0.0003\n[batch=11/100]:\n\t Train loss/train/total: 2.2500\n",
 		"loss/train/total", "10:2.3 11:2.25", CURVE_LOSS, CURVE_STEPS, CURVE_OF_STEP},
 	{"Composer", "[epoch=2][batch=25/100]:\n\t Train loss/train/total: 2.3000\n",
-		"loss/train/total", "1.25:2.3", CURVE_LOSS, CURVE_EPOCHS, CURVE_OF_STEP},
+		"loss/train/total", "125:2.3", CURVE_LOSS, CURVE_STEPS, CURVE_OF_STEP},
+	/* What is measured behind a batch is logged at the next one's number, its loss at its own.
+	 */
+	{"Composer",
+		"[metric][batch=8]: loss/train/total: 2.3000 \n[metric][batch=9]: lr-DecoupledAdamW/group0: 0.0003 \n[metric][batch=9]: l2_norm/grad/global: 1.5000 \n",
+		"l2_norm/grad/global", "9:1.5", CURVE_GRAD_NORM, CURVE_STEPS, CURVE_OF_STEP},
 	{"Composer", "[token=4096/100000]:\n\t Train loss/train/total: 2.3000\n",
 		"loss/train/total", "4096:2.3", CURVE_LOSS, CURVE_TOKENS, CURVE_OF_STEP},
 	{"Composer",
@@ -260,6 +265,15 @@ static const struct mark_case {
 		"saved steps 500 nan \"/ck/global_step500/zero_pp_rank_0_mp_rank_00_optim_states.pt\" @0\n"},
 	{"[exiting program at iteration 500] datetime: 2022-01-01 10:00:00 \n",
 		"finished steps nan nan \"\" @0\n"},
+	/* DeepSpeed 0.19: a row of step 0 while the engine is made, before anything is loaded. */
+	{"[2026-11-30 01:19:05,855] [INFO] [logging.py:123:log_dist] [Rank 0] step=0, skipped=0, lr=[0.0], mom=[(0.9, 0.999)]\n"
+	 "[2026-11-30 01:19:05,866] [INFO] [logging.py:123:log_dist] [Rank 0] [Torch] Begin Load checkpoint from ck/global_step10/mp_rank_00_model_states.pt...\n"
+	 "[2026-11-30 01:19:05,869] [INFO] [logging.py:123:log_dist] [Rank 0] [Torch] End Load checkpoint from ck/global_step10/mp_rank_00_model_states.pt...\n"
+	 "[2026-11-30 01:19:05,911] [INFO] [logging.py:123:log_dist] [Rank 0] Saving model checkpoint: ck/global_step20/mp_rank_00_model_states.pt\n",
+		"launch steps nan nan \"\" @0\nloaded steps 10 nan \"ck/global_step10/mp_rank_00_model_states.pt\" @0\n"
+		"saved steps 20 nan \"ck/global_step20/mp_rank_00_model_states.pt\" @0\n"},
+	{"[hyperparameter]: composer_version: \"0.32.1\" \n[hyperparameter]: rank_zero_seed: 3 \n",
+		"launch steps nan nan \"\" @0\nsetting steps nan nan \"seed=3\" @0\n"},
 	{"slurmstepd: error: *** STEP 1.0 ON n1 CANCELLED AT 2021-05-26T10:00:00 DUE TO TIME LIMIT ***\n",
 		"killed steps nan nan \"\" @0\n"},
 	{"[2021-05-26 04:56:04,854] [INFO] [stage3.py:2708:_overflow_clean_up] [deepspeed] OVERFLOW! Rank 0 Skipping step. Attempted loss scale: 65536, reducing to 32768\n"
@@ -423,8 +437,9 @@ static const char *const stepless[] = {
 	ROW("2.5", "0.25") ROW("2.25", "0.5") "\r 25%|" BAR
 					      " | 4000/24000 [00:01<00:04,  3.77it/s]",
 	/* The bar of a save, and no other: Trainer with disable_tqdm. */
-	ROW("2.5", "0.25") ROW("2.25", "0.5") "\rWriting model shards: 100%|" BAR
-					      "| 1/1 [00:00<00:00, 879.86it/s]\n" ROW("2.0", "0.75"),
+	ROW("2.5", "0.25")
+		ROW("2.25", "0.5") "\rWriting model shards: 100%|" BAR
+				   "| 1/1 [00:00<00:00, 879.86it/s]\n" ROW("2.0", "0.75"),
 	ROW("2.5", "0.25") ROW("2.25", "0.5") "\r  0%|" BAR "| 0/1 [00:00<?, ?it/s]\n",
 	/* Two epochs at one step. */
 	ROW("2.5", "0.25") ROW("2.25", "0.26") "\r 25%|" BAR "| 1/24 [00:01<00:04,  3.77it/s]",
@@ -812,6 +827,82 @@ START_TEST(passes_over_a_line_that_is_too_long)
 }
 END_TEST
 
+/* Lines like those before them ----------------------------------------------------------------- */
+
+/* What stands where a number of `from` does, in one copy of it. */
+static size_t put_number(char *to, const char *from, size_t n)
+{
+	static const char *const others[] = {"nan", "-1", "12,345", "1e-05", "0", "7.25", "1e999",
+		"123456789012345678", "-0.5", "inf", "12,34"};
+
+	if (lrand48() % 16 == 0) {
+		const char *other = others[lrand48() % (long)(sizeof others / sizeof *others)];
+		memcpy(to, other, strlen(other));
+		return strlen(other);
+	}
+	for (size_t i = 0; i < n; i++)
+		to[i] = from[i] == '.' ? '.'
+				       : (char)('0' + (i > 0 ? lrand48() % 10 : 1 + lrand48() % 9));
+	return n;
+}
+
+/* `copies` of a text one below the other, with other numbers. */
+static char *vary(const char *text, int copies)
+{
+	char *all = malloc((size_t)copies * (8 * strlen(text) + 1)), *to = all;
+
+	for (int i = 0; i < copies; i++)
+		for (const char *p = text; *p;) {
+			size_t n = i > 0 ? strspn(p, "0123456789.") : 0;
+			to += n > 0 ? put_number(to, p, n) : 1;
+			if (n == 0)
+				to[-1] = *p;
+			p += n > 0 ? n : 1;
+		}
+	*to = '\0';
+	return all;
+}
+
+/* A row that has the form of one before is read in one pass. A pattern that matches nothing keeps
+ * the reader from it, so that each line is taken apart. */
+START_TEST(reads_rows_like_others_as_each_of_them_alone)
+{
+	static const struct curve_pattern nothing = {"nothing", "(no such line)"};
+
+	srand48(_i + 1);
+	c.options.others = true;
+	for (int round = 0; round < 20; round++) {
+		char *text = vary(line_cases[_i].text, 12), marks[sizeof c.text];
+		curves_text(&c, "train.out", text);
+		char *points = curves_all(&c);
+		memcpy(marks, curves_marks(&c), sizeof marks);
+		uint64_t lost = c.log.lost;
+		c.options.patterns = &nothing;
+		c.options.pattern_count = 1;
+		curves_text(&c, "train.out", text);
+		char *expected = curves_all(&c);
+		ck_assert_msg(strcmp(points, expected) == 0, "round %d", round);
+		ck_assert_str_eq(marks, curves_marks(&c));
+		ck_assert_uint_eq(lost, c.log.lost);
+		c.options.pattern_count = 0;
+		free(expected);
+		free(points);
+		free(text);
+	}
+}
+END_TEST
+
+/* What forms rest on: see console_form.c. */
+START_TEST(has_no_key_with_a_digit)
+{
+	struct console_index *x = malloc(sizeof *x);
+
+	console_index_init(x);
+	ck_assert(x->without_digits);
+	free(x);
+}
+END_TEST
+
 /* Keys are found wherever they stand, and only they. */
 START_TEST(finds_keys_at_every_place)
 {
@@ -885,6 +976,9 @@ Suite *suite_console(void)
 	tcase_add_test(t, takes_no_step_of_a_mark_that_is_cut_off);
 	tcase_add_test(t, reads_progress_bars_of_any_length_in_pieces);
 	tcase_add_test(t, passes_over_a_line_that_is_too_long);
+	tcase_add_loop_test(t, reads_rows_like_others_as_each_of_them_alone, 0,
+		sizeof line_cases / sizeof *line_cases);
+	tcase_add_test(t, has_no_key_with_a_digit);
 	tcase_add_test(t, finds_keys_at_every_place);
 	suite_add_tcase(s, t);
 	return s;

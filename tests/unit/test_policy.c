@@ -91,11 +91,47 @@ START_TEST(built_in_policies)
 	policy_release(&p);
 	built_in("strict");
 	ck_assert(p.bytes && p.failing == SEVERITY_WARNING);
-	/* A checkpoint has no log and no original with it. */
+	/* A checkpoint has no sample log and no original with it; what is about curves is asked for
+	 * where loss logs are all there is. */
 	for (size_t i = 0; i < RULE_COUNT; i++)
-		ck_assert_int_eq(p.needs[i] == NEED_NONE,
-			(rules[i]->needs & (NEEDS_LEDGER | NEEDS_CURVE | NEEDS_ORIGINAL)) !=
-				0);
+		if (!(rules[i]->needs & NEEDS_CURVE))
+			ck_assert_int_eq(p.needs[i] == NEED_NONE,
+				(rules[i]->needs & (NEEDS_LEDGER | NEEDS_ORIGINAL)) != 0);
+}
+END_TEST
+
+/* The verdict's exit status of loss logs with a finding or none, and what is covered of the curve.
+ */
+static int judge_curves(const char *policy, bool resumed, bool resume_checked, bool warning)
+{
+	built_in(policy);
+	cover_ran(&coverage, "curve-line", "the logs' line", "points", 9, 9, NULL);
+	if (resume_checked)
+		cover_ran(&coverage, "curve-resume", "resumes", "resumes", 1, 1, NULL);
+	else
+		cover_not_checked(&coverage, "curve-resume", "resumes", "nothing to compare");
+	if (warning)
+		finding_add(&findings, FINDING_L115, "a replay");
+	struct verdict_case v = {.findings = &findings, .coverage = &coverage};
+	policy_apply(&p, &v,
+		&(struct policy_subject){
+			.log = true, .curves = true, .has_previous = resumed, .first = !resumed},
+		wanted);
+	return verdict_of(&v).exit;
+}
+
+START_TEST(a_resume_in_loss_logs_is_wanted_by_strict_where_there_is_one)
+{
+	ck_assert_int_eq(judge_curves("strict", _i > 0, _i > 1, false),
+		_i == 1 ? EXIT_STATUS_UNDECIDED : EXIT_STATUS_FINE);
+}
+END_TEST
+
+START_TEST(warnings_of_loss_logs_fail_under_every_policy)
+{
+	static const char *const names[] = {"quick", "full", "strict"};
+
+	ck_assert_int_eq(judge_curves(names[_i], true, true, true), EXIT_STATUS_FINDINGS);
 }
 END_TEST
 
@@ -369,6 +405,8 @@ Suite *suite_policy(void)
 	tcase_add_checked_fixture(t, begin, end);
 	tcase_add_test(t, built_in_policies);
 	tcase_add_loop_test(t, bytes_that_time_left_unread_do_not_pass, 0, 3);
+	tcase_add_loop_test(t, a_resume_in_loss_logs_is_wanted_by_strict_where_there_is_one, 0, 3);
+	tcase_add_loop_test(t, warnings_of_loss_logs_fail_under_every_policy, 0, 3);
 	tcase_add_loop_test(t, nothing_checked_never_passes, 0, 3);
 	tcase_add_test(t, what_is_required_and_was_not_checked_is_undecided);
 	tcase_add_test(t, some_is_enough_for_full_and_not_for_strict_or_by_name);

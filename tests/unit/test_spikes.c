@@ -24,7 +24,7 @@ static struct error e;
 static void look(size_t n, float resolution, double interval)
 {
 	static float resolutions[POINTS];
-	struct spike_curve c = {x, v, resolutions, NULL, n, true};
+	struct spike_curve c = {.x = x, .v = v, .resolution = resolutions, .n = n, .down = true};
 
 	for (size_t i = 0; i < n; i++) {
 		resolutions[i] = resolution;

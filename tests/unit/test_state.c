@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+#include "state/epoch_log.h"
+
+#include <math.h>
+
 #include "state/relate.h"
 #include "state/state.h"
 
@@ -197,6 +201,72 @@ START_TEST(a_stream_that_moved_to_another_path_pairs_if_it_is_the_only_one)
 }
 END_TEST
 
+static struct epoch_log epochs;
+
+/* Entries from `first` on, each so many steps later, of epochs that are `length` steps long and
+ * begin `offset` steps late; how many of them set the epoch back. */
+static int log_epochs(double first, int n, double every, double length, double offset)
+{
+	int back = 0;
+
+	for (int i = 0; i < n; i++) {
+		double step = first + i * every;
+		back += epoch_log_take(&epochs, step, (step - offset) / length);
+	}
+	return back;
+}
+
+START_TEST(sees_an_epoch_set_back)
+{
+	epochs = (struct epoch_log){0};
+	ck_assert_int_eq(log_epochs(5, 30, 5, 125, 0), 0);
+	ck_assert_double_eq_tol(epoch_stretch_length(&epochs.now), 125, 1e-9);
+	ck_assert_int_eq(log_epochs(155, 30, 5, 125, 25), 1);
+	ck_assert(epochs.went_back);
+	ck_assert_double_eq(epochs.before.last_step, 150);
+	ck_assert_double_eq_tol(
+		epoch_stretch_behind(&epochs.before, epochs.now.first_step, epochs.now.first_epoch),
+		25, 1e-9);
+	ck_assert_double_eq_tol(epoch_stretch_length(&epochs.now), 125, 1e-9);
+}
+END_TEST
+
+/* By as much as a step of the log: the epoch stands still. */
+START_TEST(sees_an_epoch_stand_still)
+{
+	epochs = (struct epoch_log){0};
+	ck_assert_int_eq(log_epochs(2, 6, 2, 10, 0), 0);
+	ck_assert_int_eq(log_epochs(14, 3, 2, 10, 2), 1);
+	ck_assert_double_eq(epochs.before.last_step, 12);
+}
+END_TEST
+
+/* 11 micro-batches in groups of 2: the sixth update of each epoch has one. Two decimals, too. */
+START_TEST(takes_short_groups_and_rounding_for_no_step_back)
+{
+	for (int every = 1; every <= 40; every++) {
+		struct epoch_log exact = {0}, rounded = {0};
+		for (int step = every; step < 2000; step += every) {
+			double epoch = step / 6 + fmin(1, step % 6 * 2 / 11.0);
+			ck_assert(!epoch_log_take(&exact, step, epoch));
+			ck_assert(!epoch_log_take(&rounded, step, round(100 * step / 937.0) / 100));
+		}
+	}
+}
+END_TEST
+
+/* Steps that do not grow, and numbers that are none, change nothing. */
+START_TEST(passes_over_entries_out_of_order)
+{
+	epochs = (struct epoch_log){0};
+	log_epochs(10, 10, 10, 100, 0);
+	ck_assert(!epoch_log_take(&epochs, 100, 0.1));
+	ck_assert(!epoch_log_take(&epochs, 50, 0.5));
+	ck_assert(!epoch_log_take(&epochs, (double)NAN, 0.5));
+	ck_assert_double_eq(epochs.now.last_step, 100);
+}
+END_TEST
+
 Suite *suite_state(void)
 {
 	Suite *s = suite_create("state");
@@ -211,6 +281,12 @@ Suite *suite_state(void)
 	tcase_add_test(t, equal_bodies_are_kept_once);
 	tcase_add_test(t, streams_pair_by_rank_and_path_and_relate);
 	tcase_add_test(t, a_stream_that_moved_to_another_path_pairs_if_it_is_the_only_one);
+	TCase *logs = tcase_create("epochs");
+	tcase_add_test(logs, sees_an_epoch_set_back);
+	tcase_add_test(logs, sees_an_epoch_stand_still);
+	tcase_add_test(logs, takes_short_groups_and_rounding_for_no_step_back);
+	tcase_add_test(logs, passes_over_entries_out_of_order);
+	suite_add_tcase(s, logs);
 	suite_add_tcase(s, t);
 	return s;
 }

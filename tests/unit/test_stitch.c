@@ -4,7 +4,9 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "curve/rate.h"
 #include "curve/resume.h"
 #include "support/curve_maker.h"
 #include "support/logs.h"
@@ -95,6 +97,55 @@ START_TEST(takes_the_loaded_step_and_files_as_they_come)
 	work_out(NULL);
 	assert_attempt(1, 16, 40, 15, 0);
 	ck_assert_uint_eq(s.attempts.items[1].how, STITCH_SAID);
+	end();
+}
+END_TEST
+
+/* Files without clocks, as they are named; the order that comes out; what the notes say of it. */
+static const struct named {
+	const char *names, *order, *note;
+} named[] = {
+	{"ab", "ab", NULL},
+	{"ba", "ab", "b is put behind a, against their names: it begins at 41"},
+	{"cba", "abc", "c is put behind b"},
+	{"bca", "abc", "b is put behind a"},
+	/* It ends before the other one begins. */
+	{"ca", "ac", "c is put behind a"},
+	/* A rollback, and one behind steps that no log has: as they are named. */
+	{"abd", "abd", "b is taken to be older than d"},
+	{"adb", "adb", "d is taken to be older than b"},
+	{"acb", "acb", "c is taken to be older than b"},
+	/* A second fresh start is the newer one. */
+	{"ae", "ae", "a is taken to be older than e"},
+	{"ea", "ea", "e is taken to be older than a"},
+};
+
+START_TEST(puts_logs_without_clocks_in_order_by_their_steps)
+{
+	static const struct {
+		const char *name;
+		int first, last, shift;
+	} logs[] = {{"a", 1, 60, 0}, {"b", 41, 100, 0}, {"c", 91, 150, 0}, {"d", 51, 90, 0},
+		{"e", 1, 50, 500}};
+	const struct named *t = &named[_i];
+	size_t n = strlen(t->names);
+	bool told = false;
+
+	maker_begin(&m);
+	for (size_t i = 0; i < n; i++) {
+		const int k = t->names[i] - 'a';
+		file(logs[k].name);
+		steps(logs[k].first, logs[k].last, logs[k].shift, 0);
+	}
+	work_out(NULL);
+	ck_assert_uint_eq(s.attempts.count, n);
+	for (size_t i = 0; i < n; i++)
+		ck_assert_int_eq(*m.log.files.items[s.attempts.items[i].file].path, t->order[i]);
+	for (size_t i = 0; i < s.notes.count; i++)
+		told = told ||
+		       (t->note && strncmp(s.notes.items[i], t->note, strlen(t->note)) == 0);
+	ck_assert_int_eq(told, t->note != NULL);
+	ck_assert(t->note || s.notes.count == 0);
 	end();
 }
 END_TEST
@@ -238,6 +289,95 @@ START_TEST(takes_states_of_checkpoints_as_one_line)
 	assert_attempt(1, 41, 90, 40, 0);
 	ck_assert_uint_eq(s.attempts.items[1].cut, STITCH_CUT_BRANCH);
 	ck_assert_uint_eq(s.attempts.items[0].dead, 20);
+	end();
+}
+END_TEST
+
+/* The first launch logged 1 to 60 and was given up behind 40; the second one read other batches. */
+static void log_of_first(void)
+{
+	file("first.log");
+	steps(1, 60, 0, 0);
+}
+
+static void log_of_second(void)
+{
+	file("second.log");
+	steps(41, 100, 500, 0);
+}
+
+/* What the run's last state has of both. */
+static void carried_state(int last)
+{
+	maker_file(&m, "trainer_state.json", "trainer-state");
+	m.log.files.items[m.log.files.count - 1].span = CURVE_SPAN_RUN;
+	steps(1, 40, 0, 0);
+	steps(41, last, 500, 0);
+}
+
+static void log_of_second_with_its_launch(void)
+{
+	file("second.log");
+	maker_mark(&m, CURVE_LAUNCH, NAN, "");
+	steps(41, 100, 500, 0);
+}
+
+static void first_state(void)
+{
+	maker_file(&m, "checkpoint-30/trainer_state.json", "trainer-state");
+	m.log.files.items[m.log.files.count - 1].span = CURVE_SPAN_RUN;
+	steps(1, 30, 0, 0);
+}
+
+static void last_state(void)
+{
+	carried_state(100);
+}
+
+static void middle_state(void)
+{
+	carried_state(80);
+}
+
+typedef void (*write_fn)(void);
+
+static const struct {
+	write_fn files[5];
+	bool dead; /* the first launch's log is there */
+} carried[] = {
+	{{log_of_first, log_of_second, last_state}, true},
+	{{last_state, log_of_first, log_of_second}, true},
+	{{first_state, middle_state, last_state, log_of_second, log_of_first}, true},
+	{{log_of_first, last_state}, true},
+	{{last_state, log_of_first}, true},
+	{{log_of_second_with_its_launch, first_state, last_state}, false},
+	{{first_state, last_state, log_of_second_with_its_launch}, false},
+};
+
+START_TEST(parts_what_a_state_carries_on)
+{
+	maker_begin(&m);
+	for (size_t i = 0; i < 5 && carried[_i].files[i]; i++)
+		carried[_i].files[i]();
+	work_out(NULL);
+	ck_assert_uint_eq(s.attempts.count, 2);
+	assert_attempt(0, 1, carried[_i].dead ? 60 : 40, 0, CURVE_NONE);
+	assert_attempt(1, 41, 100, 40, 0);
+	ck_assert_uint_eq(s.tracks.items[0].line.count, 100);
+	ck_assert_uint_eq(s.attempts.items[0].dead, carried[_i].dead ? 20 : 0);
+	end();
+}
+END_TEST
+
+/* A log whose beginning is lost says nothing of a launch. */
+START_TEST(does_not_part_a_state_at_a_log_without_a_beginning)
+{
+	maker_begin(&m);
+	last_state();
+	log_of_second();
+	work_out(NULL);
+	ck_assert_uint_eq(s.attempts.count, 1);
+	assert_attempt(0, 1, 100, 0, CURVE_NONE);
 	end();
 }
 END_TEST
@@ -411,12 +551,12 @@ START_TEST(finds_a_schedule_that_starts_again)
 		{constant, 200, false},
 		{cyclic, 200, false},
 	};
-	struct resume_restart r;
+	struct rate_change r;
 
 	scheduled(cases[_i].schedule, cases[_i].begun);
-	resume_find_restart(&s, 1, 200, &r);
-	ck_assert(r.found == cases[_i].found);
-	if (r.found) {
+	rate_judge(&s, 1, CURVE_NONE, 200, &r);
+	ck_assert((r.kind == RATE_RESTARTED) == cases[_i].found);
+	if (cases[_i].found) {
 		ck_assert_double_eq(r.first_x, 201);
 		ck_assert_double_eq(r.last_x, 220);
 		ck_assert_double_eq(r.after, 2e-5);
@@ -580,12 +720,16 @@ Suite *suite_stitch(void)
 
 	tcase_add_test(t, cuts_where_the_step_goes_back);
 	tcase_add_test(t, takes_the_loaded_step_and_files_as_they_come);
+	tcase_add_loop_test(t, puts_logs_without_clocks_in_order_by_their_steps, 0,
+		sizeof named / sizeof *named);
 	tcase_add_test(t, knows_which_branch_a_checkpoint_is_on);
 	tcase_add_test(t, takes_saves_where_nothing_is_said);
 	tcase_add_test(t, orders_attempts_by_the_clock);
 	tcase_add_test(t, merges_two_logs_of_one_launch);
 	tcase_add_test(t, keeps_a_perfect_resume_apart);
 	tcase_add_test(t, takes_states_of_checkpoints_as_one_line);
+	tcase_add_loop_test(t, parts_what_a_state_carries_on, 0, sizeof carried / sizeof *carried);
+	tcase_add_test(t, does_not_part_a_state_at_a_log_without_a_beginning);
 	tcase_add_test(t, leaves_a_file_of_several_writers_whole);
 	tcase_add_test(t, dates_a_hidden_resume);
 	tcase_add_test(t, sees_a_resume_that_matches);
