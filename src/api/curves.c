@@ -367,7 +367,7 @@ int curves_stitch(struct report *r, const char *const *paths, size_t n,
 }
 
 int curves_export(struct report *r, const char *const *paths, size_t n,
-	const struct curves_options *o, log_write_fn *write, void *context, struct error *e)
+	const struct curves_options *o, text_write_fn *write, void *context, struct error *e)
 {
 	struct curves_opened v;
 

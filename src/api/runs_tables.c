@@ -115,9 +115,10 @@ static const char *fate_words(struct report *r, const struct case_line *c, uint3
 		add_fate(&b,
 			report_text(r, "%u more attempt%s reached that step: the newest is taken",
 				n->rivals, n->rivals == 1 ? "" : "s"));
-	if (n->gap > 0)
-		add_fate(&b, report_text(r, "%s before it not in the log",
-				     report_counted(r, (uint64_t)n->gap, "step")));
+	/* Where its beginning is before the log, that is said already. */
+	if (n->gap > 0 && (n->parent != LEDGER_NONE || n->from_step == 0))
+		add_fate(&b, report_text(r, "%s not in the log",
+				     step_range(r, n->gap_first, n->gap_last)));
 	if (a->steps == 0) {
 		add_fate(&b, "consumed nothing");
 	} else if (n->alive < a->steps) {
@@ -205,13 +206,30 @@ static uint64_t line_tokens(const struct lineage *g)
 	return tokens;
 }
 
-/* Whether all lines were understood, and all ranks are there. */
-static bool is_whole(const struct ledger *l)
+/* Whether all steps of the line are there with all ranks, and all lines were understood. */
+static bool is_whole(const struct lineage *g)
 {
+	const struct ledger *l = g->ledger;
+
 	for (size_t i = 0; i < l->attempts.count; i++)
 		if (l->attempts.items[i].ranks_missing > 0)
 			return false;
-	return l->lines_lost == 0;
+	return l->lines_lost == 0 && g->gaps.count == 0;
+}
+
+/* "24 of 96 never seen": what the log does not hold may have been among them. */
+static const char *never_words(struct report *r, const struct case_line *c, uint64_t never)
+{
+	const struct lineage *g = &c->lineage;
+	const char *words = report_text(r, "%s of %s never seen", report_number(r, (int64_t)never),
+		report_number(r, (int64_t)c->tally.size));
+
+	if (is_whole(g) || never == 0)
+		return words;
+	return g->missing_samples > 0
+		       ? report_text(r, "at most %s: about %s are not in the log", words,
+				 report_counted(r, g->missing_samples, "sample"))
+		       : report_text(r, "%s, as far as is logged", words);
 }
 
 /* The line's totals: what the final weights have seen. */
@@ -235,12 +253,8 @@ void runs_add_totals(
 	const char *cells[] = {run->cell, report_text(r, "%ssurviving line", c->what),
 		report_counted(r, g->steps, "step"), report_counted(r, g->rows, "sample"),
 		report_text(r, "%s distinct", report_number(r, (int64_t)n->distinct)),
-		n->size == 0
-			? NULL
-			: report_text(r, "%s of %s never seen%s", report_number(r, (int64_t)never),
-				  report_number(r, (int64_t)n->size),
-				  is_whole(g->ledger) ? "" : ", as far as is logged"),
-		NULL, tokens > 0 ? report_take(r, &b) : NULL,
+		n->size == 0 ? NULL : never_words(r, c, never), NULL,
+		tokens > 0 ? report_take(r, &b) : NULL,
 		n->how == EPOCHS_NONE
 			? hows[EPOCHS_NONE]
 			: report_text(r, "%s%s", report_counted(r, n->epochs.count, "epoch"),
@@ -252,7 +266,8 @@ void runs_add_totals(
 	values[3] = quantity_count((int64_t)g->rows);
 	values[4] = quantity_count((int64_t)n->distinct);
 	if (n->size > 0) {
-		values[5] = quantity_count((int64_t)never);
+		if (never == 0 || is_whole(g))
+			values[5] = quantity_count((int64_t)never);
 		values[6] = quantity_count((int64_t)n->size);
 	}
 	if (tokens > 0)
@@ -302,7 +317,7 @@ struct runs_tables runs_add_tables(struct report *r)
 	report_add_table(r, "lineage", "attempts", lineage, 11);
 	report_add_table(r, "line", "what the final weights have seen", line, 10);
 	report_add_table(r, "checkpoints", "checkpoints", checkpoints, 6);
-	report_add_table(r, "log", "left out of the log", log, 4);
+	report_add_table(r, "log", "lost or odd in the log", log, 4);
 	report_add_table(r, "rollback", "where to roll back to", rollback, 6);
 	report_add_table(r, "runs", "runs side by side", side, 7);
 	size_t first = r->tables.count - 6;

@@ -144,6 +144,19 @@ static void add_first(struct strbuf *b, const struct resume_series *s, bool mean
 	strbuf_add_text(b, s->matched == 1 ? " matches" : "s match");
 }
 
+static void add_rate(const struct curve_resume *r, struct strbuf *b)
+{
+	static const char *const words[] = {[RATE_RESTARTED] = "starts again",
+		[RATE_LAG] = "is that of other steps",
+		[RATE_PACE] = "goes at another pace",
+		[RATE_LENGTH] = "jumps",
+		[RATE_SCALED] = "jumps",
+		[RATE_JUMP] = "jumps"};
+
+	if (r->rate.kind > RATE_CONTINUES)
+		strbuf_printf(b, "; the learning rate %s", words[r->rate.kind]);
+}
+
 static void add_further(const struct curve_resume *r, struct strbuf *b)
 {
 	if (r->explained && r->check.outcome >= RESUME_SAME_BATCHES)
@@ -152,6 +165,7 @@ static void add_further(const struct curve_resume *r, struct strbuf *b)
 		strbuf_add_text(b, "; repeats earlier steps");
 	if (r->low.found)
 		strbuf_add_text(b, "; low at first, as replayed data makes it");
+	add_rate(r, b);
 }
 
 /* What came of comparing over the same samples: "32 samples a step for 16: …". */

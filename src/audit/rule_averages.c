@@ -49,6 +49,7 @@ static void run_averages(struct audit_case *c, struct findings *sink, struct cov
 	struct tensor_changes live, average;
 	int64_t steps = 0;
 
+	check_average_updates(c, sink);
 	if (now == 0) {
 		if (before > 0)
 			averages_finding(
@@ -56,7 +57,6 @@ static void run_averages(struct audit_case *c, struct findings *sink, struct cov
 		cover_ran(cover, name, subject, "tensors", 0, 0, NULL);
 		return;
 	}
-	check_average_updates(c, sink);
 	if (!tensors_compare(s, TENSOR_EMA, s, TENSOR_WEIGHT, &live)) {
 		sink->lost++;
 		return;

@@ -173,9 +173,14 @@ struct shape {
 	uint64_t samples, ranks;
 };
 
+/* Of the first step that has samples. */
 static struct shape shape_of(const struct ledger *l, const struct ledger_attempt *a)
 {
-	const struct ledger_geometry *g = &l->geometries.items[l->steps.items[a->first].geometry];
+	uint32_t i = a->first;
+
+	while (i + 1 < a->first + a->steps && l->steps.items[i].n == 0)
+		i++;
+	const struct ledger_geometry *g = &l->geometries.items[l->steps.items[i].geometry];
 	return (struct shape){g->samples, g->ranks};
 }
 
@@ -186,7 +191,7 @@ static void check_batch(struct findings *sink, const struct case_line *c, uint32
 	const struct ledger_attempt *b = &l->attempts.items[c->lineage.attempts.items[i].parent];
 	const struct seam *s = NULL;
 
-	if (a->steps == 0 || b->steps == 0)
+	if (a->rows == 0 || b->rows == 0)
 		return;
 	struct shape x = shape_of(l, b), y = shape_of(l, a);
 	if (x.samples == y.samples && x.ranks == y.ranks)
@@ -221,6 +226,64 @@ static void check_batch(struct findings *sink, const struct case_line *c, uint32
 	}
 }
 
+/* Steps missing ----------------------------------------------------------------------------------
+ */
+
+/*
+ * An attempt whose first steps are missing, though the log says from which one it went on, and
+ * nothing of its file was lost. Where the dead branch holds those steps, a counter that jumped over
+ * them is the likelier cause.
+ */
+static void check_beginning(struct findings *sink, const struct case_line *c, uint32_t i)
+{
+	const struct lineage_attempt *n = &c->lineage.attempts.items[i];
+	const struct ledger *l = c->lineage.ledger;
+	const struct ledger_attempt *a = &l->attempts.items[i];
+	int64_t first = n->from_step + a->stride;
+
+	if (n->gap == 0 || n->how == LINEAGE_COUNTED || first > n->gap_last ||
+		ledger_lost_of(l, a->file))
+		return;
+	struct finding *f = finding_add(sink, FINDING_D104,
+		"%s%s, resumed from step %s, begins with step %s: its %s %s not in the log",
+		c->what, data_attempt(sink, l, i), count_text(sink, n->from_step),
+		count_text(sink, a->first_step), data_steps(sink, first, n->gap_last),
+		first == n->gap_last ? "is" : "are");
+	if (l->attempts.items[n->parent].last_step < n->gap_last)
+		f->severity = SEVERITY_WARNING;
+	f->place.step_first = first;
+	f->place.step_last = n->gap_last;
+	f->expected = quantity_count(first);
+	f->observed = quantity_count(a->first_step);
+	f->unit = "first step";
+	f->meaning =
+		"their samples were passed over with the step counter, or their log is missing; "
+		"a skip that was meant is to be declared";
+}
+
+/* What nobody logged of the line is not known to be consumed, and not known to be passed over. */
+static void cover_missing_steps(
+	struct findings *sink, struct coverage *cover, const struct case_line *c)
+{
+	const struct lineage *g = &c->lineage;
+	const char *samples = "", *more = "";
+
+	if (g->gaps.count == 0)
+		return;
+	const struct line_gap *gap = &g->gaps.items[0];
+	if (g->gaps.count > 1)
+		more = findings_text(sink, " and %s elsewhere",
+			counted_text(sink, g->missing_steps - gap->steps, "step"));
+	if (g->missing_samples > 0)
+		samples = findings_text(
+			sink, ", about %s", counted_text(sink, g->missing_samples, "sample"));
+	cover_ran(cover, "data-attempts",
+		findings_text(sink, "all steps of the %ssurviving line", c->what), "steps",
+		g->steps - g->unsaid_steps, g->steps - g->unsaid_steps + g->missing_steps,
+		findings_text(sink, "what %s%s consumed is not in the log%s",
+			data_steps(sink, gap->first, gap->last), more, samples));
+}
+
 static void run_data_attempts(struct audit_case *c, struct findings *sink, struct coverage *cover)
 {
 	for (size_t i = 0; i < c->line_count; i++) {
@@ -228,7 +291,7 @@ static void run_data_attempts(struct audit_case *c, struct findings *sink, struc
 		const struct lineage *g = &line->lineage;
 		const char *subject =
 			findings_text(sink, "what %sattempts say of themselves", line->what);
-		uint64_t gaps = 0, rivals = 0;
+		uint64_t rivals = 0;
 
 		for (uint32_t k = 0; k < g->attempts.count; k++) {
 			const struct lineage_attempt *n = &g->attempts.items[k];
@@ -240,14 +303,14 @@ static void run_data_attempts(struct audit_case *c, struct findings *sink, struc
 			check_seed(sink, line, k);
 			check_code(c, sink, line, k);
 			check_batch(sink, line, k);
-			gaps += n->gap > 0;
+			check_beginning(sink, line, k);
 			rivals += n->rivals > 0;
 		}
 		cover_ran(cover, "data-attempts", subject, "attempts", g->members, g->members,
-			gaps > 0 ? "steps before a resume are not in the log"
-			: rivals > 0
+			rivals > 0
 				? "a step that was resumed from was reached by several attempts: the newest was taken"
 				: NULL);
+		cover_missing_steps(sink, cover, line);
 	}
 }
 

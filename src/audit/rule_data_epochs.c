@@ -17,13 +17,26 @@ static int64_t label_of(const struct case_line *c, size_t epoch)
 
 /* Holes ---------------------------------------------------------------------------------------- */
 
+/* Whether epochs are counted by their size, and a resume before this one moved their ends. */
+static bool is_shifted(const struct case_line *c, size_t epoch)
+{
+	size_t end = seam_of_epoch(c, epoch);
+
+	for (size_t k = 0; k < end && c->tally.how != EPOCHS_LOGGED; k++) {
+		uint8_t outcome = c->judged.list.items[k].outcome;
+		if (outcome >= SEAM_FROM_START && outcome <= SEAM_HOLE)
+			return true;
+	}
+	return false;
+}
+
 uint64_t epoch_hole(const struct case_line *c, size_t epoch)
 {
 	uint64_t missing, explained = 0;
 
 	if (c->judged.keys_change || c->tally.replacement || !epoch_missing(c, epoch, &missing))
 		return 0;
-	if (missing <= c->judged.dropped)
+	if (missing <= c->judged.dropped || is_shifted(c, epoch))
 		return 0;
 	/* Ranks that read the same from the epoch's start on leave out as much as they repeat. */
 	if (data_ranks_overlap(

@@ -29,14 +29,18 @@ static bool is_judged(const struct state_tensor *t)
 	       t->role == TENSOR_MOMENT2;
 }
 
-/* What is known of the values of a tensor of floats that rules judge, or NULL. */
-static const struct tensor_summary *values_of(const struct state *s, const struct state_tensor *t)
+/* What is known of the values of a tensor of floats, or NULL. */
+static const struct tensor_summary *floats_of(const struct state *s, const struct state_tensor *t)
 {
 	const struct tensor_summary *v = tensor_summary_of(s, t);
 
-	return v && v->valued && is_judged(t) && dtype_rows[t->dtype].kind == DTYPE_KIND_FLOAT
-		       ? v
-		       : NULL;
+	return v && v->valued && dtype_rows[t->dtype].kind == DTYPE_KIND_FLOAT ? v : NULL;
+}
+
+/* The same of a tensor that rules judge by all its values. */
+static const struct tensor_summary *values_of(const struct state *s, const struct state_tensor *t)
+{
+	return is_judged(t) ? floats_of(s, t) : NULL;
 }
 
 /* The largest magnitude of a finite element; 0 where there is none. */
@@ -88,6 +92,78 @@ static void judge_values(struct audit_case *c, struct findings *sink, const stru
 	}
 }
 
+/* ---- NaN elsewhere ----------------------------------------------------------------------------
+ */
+
+/* State that training reads as it reads moments: a NaN spoils what comes after. An infinity may be
+ * a bound or a start by design. */
+static bool is_spoiled_by_nans(const struct state_tensor *t)
+{
+	struct slice name = slice_of(t->name);
+
+	return t->role == TENSOR_OPTIMIZER ||
+	       (t->role == TENSOR_BUFFER && (slice_ends(name, SLICE("running_mean")) ||
+						    slice_ends(name, SLICE("running_var"))));
+}
+
+/* Whether a tensor whose part is not known has the shape of a parameter, and no name under which
+ * measurements are kept, with NaN where there are none yet. */
+static bool may_be_parameter(const struct state_tensor *t)
+{
+	static const char *const records[] = {
+		"hist", "loss", "log", "metric", "eval", "best", "score", "record"};
+
+	if (t->role != TENSOR_OTHER || t->ndim < 2 || t->numel < MANY_ELEMENTS)
+		return false;
+	for (size_t i = 0; i < sizeof records / sizeof records[0]; i++)
+		if (strstr(t->name, records[i]))
+			return false;
+	return true;
+}
+
+/* The same tensor's values in the previous checkpoint, or NULL. O(tensors), for the few that need
+ * it. */
+static const struct tensor_summary *values_before(
+	const struct audit_case *c, const struct state_tensor *t)
+{
+	for (size_t i = 0; c->previous && i < c->previous->tensors.count; i++) {
+		const struct state_tensor *was = &c->previous->tensors.items[i];
+		if (was->role == t->role && was->rank == t->rank &&
+			strcmp(was->name, t->name) == 0 && tensor_same_shape(was, t))
+			return floats_of(c->previous, was);
+	}
+	return NULL;
+}
+
+/*
+ * NaN in what is neither weight nor moment. Where it is not known what a tensor is, NaN may stand
+ * for "nothing yet" by design: that is no more than told, unless there was none before.
+ */
+static void judge_nans(struct audit_case *c, struct findings *sink, const struct state_tensor *t,
+	const struct tensor_summary *v)
+{
+	bool spoils = is_spoiled_by_nans(t);
+	const struct tensor_summary *before = spoils ? NULL : values_before(c, t);
+	bool fresh = before && before->nans == 0;
+
+	if (t->role == TENSOR_RNG || (!spoils && !fresh && !may_be_parameter(t)))
+		return;
+	struct finding *f = finding_add(sink, FINDING_I109, "%s of %s values are NaN in %s",
+		count_text(sink, (int64_t)v->nans), count_text(sink, (int64_t)t->numel),
+		findings_escaped(sink, slice_of(t->name)));
+	place_tensor(c, sink, f, t);
+	f->observed = quantity_count((int64_t)v->nans);
+	f->expected = quantity_count(0);
+	f->unit = "values";
+	if (spoils)
+		return;
+	f->severity = fresh ? SEVERITY_WARNING : SEVERITY_INFO;
+	f->cause =
+		fresh ? findings_text(sink, "none was in %s; what this tensor is is not known",
+				checkpoint_name(c->previous))
+		      : "what this tensor is is not known: NaN may stand for \"nothing yet\" in it";
+}
+
 static void run_values(struct audit_case *c, struct findings *sink, struct coverage *cover)
 {
 	const struct state *s = c->current;
@@ -100,6 +176,8 @@ static void run_values(struct audit_case *c, struct findings *sink, struct cover
 		looked += v != NULL;
 		if (v)
 			judge_values(c, sink, t, v);
+		else if (!is_judged(t) && (v = floats_of(s, t)) && v->nans > 0)
+			judge_nans(c, sink, t, v);
 	}
 	cover_ran(cover, "values", "values of weights and moments", "tensors", looked, judged,
 		looked == judged ? NULL

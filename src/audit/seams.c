@@ -10,6 +10,7 @@
 #define WINDOW_STEPS 64u /* the longest window in which batches take other turns */
 #define MIXED_STEPS 8u   /* the longest in which samples take other batches; beyond it, an order */
 #define SEQUENCE_ROWS 4096u
+#define WRONG_SHARE 0.02  /* repeats inside attempts from which on guessed epochs are wrong */
 #define CHANGED_SHARE 0.9 /* new keys in later epochs from which on keys do not come again */
 
 const struct ledger_step *line_step_at(const struct lineage *g, uint64_t at)
@@ -260,13 +261,25 @@ static uint64_t first_place(const struct case_line *c, uint64_t at)
 	return at;
 }
 
+/* How far into its epoch a seam lies, with what the log does not hold of it. */
+static uint64_t place_in_epoch(const struct case_line *c, const struct seam *s)
+{
+	const struct lineage *g = &c->lineage;
+	uint64_t n = s->behind;
+
+	for (size_t i = 0; i < g->gaps.count; i++)
+		if (g->gaps.items[i].at > s->at - s->behind && g->gaps.items[i].at <= s->at)
+			n += g->gaps.items[i].samples;
+	return n;
+}
+
 static void judge_replay(const struct case_line *c, const struct seam *s, struct seam_judgement *j)
 {
 	uint64_t source = align_source(s, &s->again), start = s->at - s->behind;
 	uint64_t first = first_place(c, source);
 
 	j->source = source;
-	j->expected_at = s->behind;
+	j->expected_at = place_in_epoch(c, s);
 	j->observed_at = first > start ? first - start : 0;
 	j->run = s->again.run > 0 ? s->again.first + s->again.run : j->repeated;
 	j->outcome = first == 0 ? SEAM_FROM_START : first == start ? SEAM_FROM_EPOCH : SEAM_WINDOW;
@@ -558,17 +571,35 @@ static bool is_renumbered(const struct case_line *c, const struct seam *s)
 	       strcmp(l->datasets.items[a].order, l->datasets.items[b].order) != 0;
 }
 
+/*
+ * Steps are missing before the resume. What comes again in order is a replay all the same, unless
+ * the missing ones may have ended the epoch; what was passed over, they may have consumed. True
+ * where nothing else can be said.
+ */
+static bool judge_over_gap(
+	const struct case_line *c, const struct seam *s, bool excess, struct seam_judgement *j)
+{
+	bool known = c->tally.how == EPOCHS_LOGGED || c->tally.how == EPOCHS_SIZED;
+
+	if (excess && known && align_in_order(&s->again)) {
+		judge_replay(c, s, j);
+		return true;
+	}
+	if (!excess && s->key.origin != KEY_NONE)
+		return false;
+	if (excess && c->tally.how == EPOCHS_LOGGED)
+		return false;
+	j->outcome = SEAM_SOUND;
+	j->why = "steps before a resume are not in the log";
+	return true;
+}
+
 static int judge_seam(
 	const struct case_line *c, const struct seam *s, struct seam_judgement *j, struct error *e)
 {
 	const struct ledger *l = c->lineage.ledger;
 	const struct ledger_attempt *a = &l->attempts.items[s->to];
 
-	if (c->lineage.attempts.items[s->to].gap > 0) {
-		j->outcome = SEAM_SOUND;
-		j->why = "steps before a resume are not in the log";
-		return RP_OK;
-	}
 	j->fresh_declared = seam_fresh_declared(a);
 	j->expected = expected_repeats(c, s);
 	j->repeated = repeats_of(c, s);
@@ -583,6 +614,8 @@ static int judge_seam(
 		return RP_OK;
 	}
 	bool excess = is_excess(c, s, j->repeated, j->expected);
+	if (s->torn && judge_over_gap(c, s, excess, j))
+		return RP_OK;
 	/* What is read is the order of another epoch, of which a few samples happen to lie in
 	 * order. */
 	if (excess && !j->fresh_declared && s->before.votes > 2 * s->again.votes &&
@@ -598,9 +631,10 @@ static int judge_seam(
 		if (j->outcome == SEAM_SKIP_WRONG || !excess)
 			return RP_OK;
 	}
-	bool matched = s->key.origin != KEY_NONE && !s->match.differs && s->match.same > 0;
+	bool matched =
+		s->key.origin != KEY_NONE && !s->match.differs && s->match.same > s->match.empty;
 	if (matched && !excess) {
-		j->proven = s->match.same;
+		j->proven = s->match.same - s->match.empty;
 		j->outcome = s->match.by_samples               ? SEAM_BY_SAMPLES
 			     : s->match.equal == s->match.same ? SEAM_EXACT
 							       : SEAM_REARRANGED;
@@ -608,7 +642,7 @@ static int judge_seam(
 	}
 	if (s->torn && !excess) {
 		j->outcome = SEAM_SOUND;
-		j->why = "steps next to a resume are not in the log";
+		j->why = "steps before a resume are not in the log";
 		return RP_OK;
 	}
 	if (excess) {
@@ -713,6 +747,21 @@ static void find_sizes(struct case_line *c)
 		j->dropped = t->size % j->batch;
 }
 
+/*
+ * Where steps are missing, how far into an epoch they led is a guess. Too many repeats inside
+ * attempts say that it was wrong, unless a resume began the data again, which moves epochs too.
+ */
+static bool guessed_wrong(const struct case_line *c)
+{
+	if (c->tally.how != EPOCHS_SIZED || c->lineage.gaps.count == 0 ||
+		tally_repeats_inside(&c->tally) <= WRONG_SHARE * (double)c->lineage.rows)
+		return false;
+	for (size_t i = 0; i < c->alignments.seams.count; i++)
+		if (align_in_order(&c->alignments.seams.items[i].again))
+			return false;
+	return true;
+}
+
 int case_line_open(struct case_line *c, const struct ledger *l, enum attempt_kind kind,
 	uint32_t tip, const struct lineage_told *told, size_t told_count, uint64_t memory,
 	unsigned threads, struct error *e)
@@ -725,6 +774,12 @@ int case_line_open(struct case_line *c, const struct ledger *l, enum attempt_kin
 		status = tally_count(&c->tally, &c->lineage, memory, threads, e);
 	if (status == RP_OK)
 		status = align_seams(&c->alignments, &c->lineage, &c->tally, threads, e);
+	if (status == RP_OK && guessed_wrong(c)) {
+		align_release(&c->alignments);
+		status = tally_without_epochs(&c->tally, memory, threads, e);
+		if (status == RP_OK)
+			status = align_seams(&c->alignments, &c->lineage, &c->tally, threads, e);
+	}
 	if (status < 0)
 		return status;
 	find_duplicates(c);

@@ -56,22 +56,33 @@ static struct references find_references(const struct ledger *l)
 	return r;
 }
 
+/* The step behind which both the attempt and what it is held against have been logged. */
+static int64_t compared_from(const struct lineage *g, uint32_t attempt)
+{
+	const struct lineage_attempt *n = &g->attempts.items[attempt];
+
+	return n->gap > 0 && n->gap_last > n->from_step ? n->gap_last : n->from_step;
+}
+
 /* What shows how a resume from the seam's step should go on: the longest of the best kind. */
 static struct answer_key find_key(
 	const struct lineage *g, const struct seam *s, const struct references *references)
 {
 	const struct ledger *l = g->ledger;
-	int64_t step = g->attempts.items[s->to].from_step;
+	int64_t from = g->attempts.items[s->to].from_step, step = compared_from(g, s->to);
 	uint32_t parent = g->attempts.items[s->to].parent;
 	struct answer_key best = {.origin = KEY_NONE};
 
-	if (parent == LEDGER_NONE || step == LEDGER_NO_STEP)
+	if (parent == LEDGER_NONE || from == LEDGER_NO_STEP)
 		return best;
 	best = key_of(l, KEY_TAIL, parent, ledger_step_after(l, &l->attempts.items[parent], step));
 	for (uint32_t i = parent + 1; i < s->to && best.origin == KEY_NONE; i++) {
 		const struct lineage_attempt *n = &g->attempts.items[i];
-		if (n->member && n->parent == parent && n->from_step == step)
-			best = key_of(l, KEY_SISTER, i, l->attempts.items[i].first);
+		if (n->member && n->parent == parent && n->from_step == from)
+			best = key_of(l, KEY_SISTER, i,
+				n->gap > 0 && n->gap_last > step
+					? LEDGER_NONE
+					: ledger_step_after(l, &l->attempts.items[i], step));
 	}
 	for (uint32_t i = references->first; i < references->end && best.origin == KEY_NONE; i++)
 		if (l->attempts.items[i].kind == ATTEMPT_REFERENCE)
@@ -136,8 +147,13 @@ struct key_match align_match(const struct ledger_step *own, uint32_t steps,
 			m.steps = i;
 			break;
 		}
-		/* A step that was cut short, on either side, is no difference. */
+		/* A step that was cut short, on either side, is no difference; and where the log
+		 * has none of the key's samples, it says nothing of what they were. */
 		if ((s->n < d->n && i + 1 == steps) || (d->n < s->n && i + 1 == key_steps)) {
+			m.steps = i;
+			break;
+		}
+		if (d->n == 0 && s->n > 0) {
 			m.steps = i;
 			break;
 		}
@@ -158,6 +174,7 @@ struct key_match align_match(const struct ledger_step *own, uint32_t steps,
 		equal = equal && s->chain == d->chain;
 		m.equal += equal;
 		m.same++;
+		m.empty += s->n == 0;
 		m.samples += s->n;
 	}
 	return m;
@@ -793,7 +810,7 @@ static void find_seams(struct alignments *a)
 		m->behind = m->at - epoch->at;
 		uint64_t end = epoch->at + epoch->rows;
 		m->inside = end - m->at < m->rows ? end - m->at : m->rows;
-		m->torn = lineage_torn_before(g, i) || lineage_torn_behind(g, i);
+		m->torn = g->attempts.items[p->attempt].gap > 0;
 		/* More repeats than fill a step are a replay that reaches the epoch's end. */
 		m->padded = epoch->tail_across > 0 && epoch->tail_across <= t->padding &&
 					    epoch->tail > m->at

@@ -33,6 +33,7 @@ struct key_match {
 	uint32_t steps;   /* that could be compared */
 	uint32_t equal;   /* of the first ones, equal sample by sample, each on its rank */
 	uint32_t same;    /* of the first ones, with the same samples */
+	uint32_t empty;   /* of those, without any sample: they prove nothing */
 	uint64_t samples; /* in the equal or same ones */
 	bool by_samples;  /* the batch differs: sums were compared at common numbers of samples */
 	bool differs;     /* a difference was found, and it is in: */

@@ -418,6 +418,9 @@ static void sum_attempts(struct ledger *l)
 			a->first = (uint32_t)i;
 			a->row = s->row;
 			a->first_step = s->step;
+			a->stride = 1;
+		} else if (a->steps == 1 || s->step - s[-1].step < a->stride) {
+			a->stride = s->step - s[-1].step;
 		}
 		a->steps++;
 		a->rows += s->n;
@@ -433,6 +436,21 @@ static void sum_attempts(struct ledger *l)
 			source->last_attempt = s->attempt;
 		}
 	}
+}
+
+int64_t ledger_missing_before(const struct ledger *l, uint32_t step)
+{
+	const struct ledger_step *s = &l->steps.items[step];
+	const struct ledger_attempt *a = &l->attempts.items[s->attempt];
+
+	if (step == a->first || a->intent.skips > 0 || s->step - s[-1].step <= a->stride)
+		return 0;
+	return (s->step - s[-1].step - 1) / a->stride;
+}
+
+bool ledger_step_said(const struct ledger *l, uint32_t step)
+{
+	return l->geometries.items[l->steps.items[step].geometry].parts > 0;
 }
 
 uint64_t ledger_space_size(const struct ledger *l, uint32_t space)

@@ -96,33 +96,20 @@ static void doubt_last_step(struct ledger *l, uint32_t attempt)
 
 /* Steps ---------------------------------------------------------------------------------------- */
 
-/* A log may hold every tenth step only: what is between two steps is missing beyond that. */
-static int64_t usual_distance(const struct ledger *l, const struct ledger_attempt *a)
-{
-	int64_t least = INT64_MAX;
-
-	for (uint32_t i = 1; i < a->steps; i++) {
-		const struct ledger_step *s = &l->steps.items[a->first + i];
-		if (s->step - s[-1].step < least)
-			least = s->step - s[-1].step;
-	}
-	return least;
-}
-
 static void doubt_steps(struct ledger *l, uint32_t attempt)
 {
 	const struct ledger_attempt *a = &l->attempts.items[attempt];
-	int64_t distance = usual_distance(l, a), missing = 0, from = 0, to = 0;
+	int64_t missing = 0, from = 0, to = 0;
 	uint32_t holes = 0;
 	char text[200];
 
 	for (uint32_t i = 1; i < a->steps; i++) {
 		const struct ledger_step *s = &l->steps.items[a->first + i];
-		int64_t left_out = (s->step - s[-1].step - 1) / distance;
-		if (s->step - s[-1].step == distance)
+		int64_t left_out = ledger_missing_before(l, a->first + i);
+		if (left_out == 0)
 			continue;
 		if (holes++ == 0) {
-			from = s[-1].step + distance;
+			from = s[-1].step + a->stride;
 			to = s->step - 1;
 		}
 		missing += left_out;
@@ -136,6 +123,26 @@ static void doubt_steps(struct ledger *l, uint32_t attempt)
 			": %lld steps are not in the log (steps %lld to %lld%s)",
 			(long long)missing, (long long)from, (long long)to,
 			holes > 1 ? ", and others" : "");
+	note(l, attempt, text);
+}
+
+/* Steps that are said to have consumed nothing, among others. */
+static void doubt_empty_steps(struct ledger *l, uint32_t attempt)
+{
+	const struct ledger_attempt *a = &l->attempts.items[attempt];
+	uint32_t empty = 0;
+	int64_t first = 0;
+	char text[200];
+
+	for (uint32_t i = a->first; i < a->first + a->steps; i++) {
+		if (l->steps.items[i].n > 0)
+			continue;
+		first = empty++ == 0 ? l->steps.items[i].step : first;
+	}
+	if (empty == 0 || a->rows == 0)
+		return;
+	snprintf(text, sizeof text, ": %u of %u steps have no samples (the first is step %lld)",
+		empty, a->steps, (long long)first);
 	note(l, attempt, text);
 }
 
@@ -153,6 +160,7 @@ static void doubt_attempts(struct ledger *l)
 		doubt_ranks(l, i);
 		doubt_last_step(l, i);
 		doubt_steps(l, i);
+		doubt_empty_steps(l, i);
 	}
 	if (empty == 1)
 		note(l, first, " has no steps");

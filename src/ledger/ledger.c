@@ -146,6 +146,14 @@ void ledger_lost(
 	loss->what = ledger_keep(l, slice_of(what));
 }
 
+bool ledger_lost_of(const struct ledger *l, const char *file)
+{
+	for (size_t i = 0; i < l->losses.count; i++)
+		if (strcmp(l->losses.items[i].file, file) == 0)
+			return true;
+	return l->lines_lost > l->losses.count;
+}
+
 void ledger_note(struct ledger *l, const char *file, uint64_t line, const char *format, ...)
 {
 	size_t n = l->notes.count;

@@ -117,8 +117,9 @@ struct ledger_attempt {
 	uint32_t first, steps;         /* rows in ledger.steps, by step */
 	uint64_t row, rows;            /* samples */
 	int64_t first_step, last_step; /* LEDGER_NO_STEP: consumed nothing */
-	uint32_t ranks_missing;        /* of its data-parallel ranks, how many are not in the log */
-	const char *file;              /* the log file in which it begins */
+	int64_t stride; /* the least distance of its steps: a log may hold every tenth one only */
+	uint32_t ranks_missing; /* of its data-parallel ranks, how many are not in the log */
+	const char *file;       /* the log file in which it begins */
 	uint64_t line;
 };
 
@@ -264,6 +265,13 @@ struct sample_source {
 /* All rows of a finished ledger as a source. */
 struct sample_source ledger_samples(const struct ledger *l);
 
+/* How many steps the log lacks between a step and the one before it in the same attempt; a row of
+ * ledger.steps. What was declared to be skipped is not lacking. */
+int64_t ledger_missing_before(const struct ledger *l, uint32_t step);
+
+/* Whether the log says what a step consumed, if only that it was nothing. */
+bool ledger_step_said(const struct ledger *l, uint32_t step);
+
 /* One number for (space, key) to compare and to sort by: the key itself where the ledger has one
  * space. */
 uint64_t ledger_mark(const struct ledger *l, uint32_t space, uint64_t key);
@@ -364,6 +372,9 @@ int ledger_finish(struct ledger *l, struct error *e);
 /* Count a line that was not understood; the first ones are kept. Texts are copied. */
 void ledger_lost(
 	struct ledger *l, const char *file, uint64_t line, uint64_t offset, const char *what);
+
+/* Whether something of a file was lost, by its name as losses have it. */
+bool ledger_lost_of(const struct ledger *l, const char *file);
 
 /* Note what is odd, though nothing was left out. */
 void ledger_note(struct ledger *l, const char *file, uint64_t line, const char *format, ...)

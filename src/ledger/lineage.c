@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "ledger/lineage.h"
 
+#include <math.h>
+
 #define ATTEMPTS_MAX ((size_t)UINT32_MAX - 1)
+#define STEPS_MAX ((size_t)UINT32_MAX - 1)
 
 static int64_t last_of(const struct ledger_attempt *a, int64_t from)
 {
@@ -272,12 +275,34 @@ static void find_parent(struct lineage *g, uint32_t i, uint32_t before, const st
 	/* Nobody logged that step: the log of some steps before it is missing. */
 	if (n->parent == LEDGER_NONE)
 		n->parent = ancestor_at(g, before, n->from_step);
-	if (n->parent == LEDGER_NONE)
+}
+
+/* What the log lacks before an attempt's first step, as the parent is known. */
+static void find_gap(struct lineage *g, uint32_t i)
+{
+	const struct ledger *l = g->ledger;
+	const struct ledger_attempt *a = &l->attempts.items[i];
+	struct lineage_attempt *n = &g->attempts.items[i];
+	int64_t last = 0, stride = a->steps > 0 ? a->stride : 1;
+	/* A declared skip may have moved the counter. */
+	int64_t end = a->steps > 0 && a->intent.skips == 0 ? a->first_step - 1 : n->from_step;
+
+	if (n->from_step == LEDGER_NO_STEP)
 		return;
-	int64_t last =
-		last_of(&l->attempts.items[n->parent], g->attempts.items[n->parent].from_step);
-	if (last != LEDGER_NO_STEP && last < n->from_step)
-		n->gap = n->from_step - last;
+	if (n->parent != LEDGER_NONE) {
+		const struct ledger_attempt *p = &l->attempts.items[n->parent];
+		uint32_t behind = ledger_step_after(l, p, n->from_step);
+		last = behind > p->first ? l->steps.items[behind - 1].step
+					 : g->attempts.items[n->parent].from_step;
+		if (last == LEDGER_NO_STEP)
+			return;
+		stride = p->stride > stride ? p->stride : stride;
+	}
+	if ((end - last) / stride <= 0)
+		return;
+	n->gap = (end - last) / stride;
+	n->gap_first = last + stride;
+	n->gap_last = end;
 }
 
 /* The line ------------------------------------------------------------------------------------- */
@@ -352,6 +377,93 @@ static void blame(struct lineage *g)
 	}
 }
 
+/* What an attempt's part of the line consumed in a step on average, where the log says. */
+static double usual_samples(const struct lineage *g, const struct line_part *p)
+{
+	uint32_t said = 0;
+
+	for (uint32_t k = p->first; k < p->first + p->steps; k++)
+		said += ledger_step_said(g->ledger, k);
+	return said > 0 ? (double)p->rows / said : 0;
+}
+
+static int add_gap(struct lineage *g, struct line_gap gap, double samples, struct error *e)
+{
+	struct line_gap *kept = g->gaps.count > 0 ? &g->gaps.items[g->gaps.count - 1] : NULL;
+
+	gap.samples = (uint64_t)llround(samples);
+	g->missing_steps += gap.steps;
+	g->missing_samples += gap.samples;
+	if (kept && kept->at == gap.at) {
+		kept->last = gap.last;
+		kept->steps += gap.steps;
+		kept->samples += gap.samples;
+		return RP_OK;
+	}
+	kept = array_push(&g->gaps, STEPS_MAX);
+	if (!kept)
+		return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for the lineage");
+	*kept = gap;
+	return RP_OK;
+}
+
+/* Before a part's first step: up to the checkpoint the steps were the part's before it. */
+static int add_gap_before(
+	struct lineage *g, size_t part, double before, double each, struct error *e)
+{
+	const struct line_part *p = &g->line.items[part];
+	const struct lineage_attempt *n = &g->attempts.items[p->attempt];
+	double earlier = 0;
+
+	if (n->gap == 0)
+		return RP_OK;
+	if (part > 0 && n->from_step >= n->gap_first)
+		earlier = (double)n->gap * (double)(n->from_step - n->gap_first + 1) /
+			  (double)(n->gap_last - n->gap_first + 1);
+	struct line_gap gap = {
+		.at = p->at, .first = n->gap_first, .last = n->gap_last, .steps = (uint64_t)n->gap};
+	return add_gap(g, gap, earlier * before + ((double)n->gap - earlier) * each, e);
+}
+
+/* Inside a part: steps that were left out, and steps of which the log names no samples. */
+static int add_gaps_inside(
+	struct lineage *g, const struct line_part *p, double each, struct error *e)
+{
+	const struct ledger *l = g->ledger;
+
+	for (uint32_t k = p->first; k < p->first + p->steps; k++) {
+		const struct ledger_step *s = &l->steps.items[k];
+		int64_t missing = ledger_missing_before(l, k), first = s->step;
+		if (missing > 0)
+			first = s[-1].step + l->attempts.items[p->attempt].stride;
+		bool said = ledger_step_said(l, k);
+		if (missing == 0 && said)
+			continue;
+		struct line_gap gap = {.at = p->at + (s->row - p->row),
+			.first = first,
+			.last = said ? s->step - 1 : s->step,
+			.steps = (uint64_t)missing + !said};
+		g->unsaid_steps += !said;
+		if (add_gap(g, gap, (double)gap.steps * each, e) < 0)
+			return e->status;
+	}
+	return RP_OK;
+}
+
+static int find_gaps(struct lineage *g, struct error *e)
+{
+	double before = 0;
+
+	for (size_t i = 0; i < g->line.count && g->rows > 0; i++) {
+		double each = usual_samples(g, &g->line.items[i]);
+		if (add_gap_before(g, i, before, each, e) < 0 ||
+			add_gaps_inside(g, &g->line.items[i], each, e) < 0)
+			return e->status;
+		before = each;
+	}
+	return RP_OK;
+}
+
 static int lay_line(struct lineage *g, struct error *e)
 {
 	int status = RP_OK;
@@ -365,7 +477,7 @@ static int lay_line(struct lineage *g, struct error *e)
 		if (status == RP_OK)
 			status = add_part(g, i, false, e);
 	}
-	return status;
+	return status == RP_OK ? find_gaps(g, e) : status;
 }
 
 static int check_told(
@@ -415,6 +527,7 @@ static int build(struct lineage *g, const struct ledger *l, enum attempt_kind ki
 		if (!n->member || i == tip)
 			continue;
 		find_parent(g, i, before, &tree);
+		find_gap(g, i);
 		if (a->steps > 0)
 			cover_tree_add(&tree,
 				n->from_step == LEDGER_NO_STEP ? a->first_step - 1 : n->from_step,
@@ -423,6 +536,7 @@ static int build(struct lineage *g, const struct ledger *l, enum attempt_kind ki
 	}
 	if (status == RP_OK && tip < g->attempts.count) {
 		find_parent(g, tip, before, &tree);
+		find_gap(g, tip);
 		g->last = tip;
 	}
 	cover_tree_release(&tree);
@@ -450,6 +564,7 @@ void lineage_release(struct lineage *g)
 	array_release(&g->attempts);
 	array_release(&g->line);
 	array_release(&g->dead);
+	array_release(&g->gaps);
 }
 
 /* Reading it ----------------------------------------------------------------------------------- */
@@ -510,9 +625,7 @@ struct sample_source lineage_dead(const struct lineage *g)
 	return (struct sample_source){.rows = g->dead_rows, .read = read_dead, .of = g};
 }
 
-/* Holes
- * --------------------------------------------------------------------------------------------
- */
+/* Holes ---------------------------------------------------------------------------------------- */
 
 #define DISTANCE_STEPS 64u /* that tell the distance */
 #define BROKEN_STEPS                                                                               \
@@ -535,39 +648,6 @@ uint32_t steps_unbroken(const struct ledger_step *s, uint32_t n)
 		if (s[i].step - s[i - 1].step > distance)
 			return i;
 	return n;
-}
-
-/* Whether something was lost of the file in which an attempt begins. Most logs lost nothing. */
-static bool lost_some(const struct ledger *l, const struct ledger_attempt *a)
-{
-	for (size_t i = 0; i < l->losses.count; i++)
-		if (strcmp(l->losses.items[i].file, a->file) == 0)
-			return true;
-	return l->lines_lost > l->losses.count;
-}
-
-static int64_t part_distance(const struct lineage *g, const struct line_part *p)
-{
-	return steps_distance(&g->ledger->steps.items[p->first], p->steps);
-}
-
-bool lineage_torn_before(const struct lineage *g, size_t part)
-{
-	const struct line_part *p = &g->line.items[part];
-	int64_t from = g->attempts.items[p->attempt].from_step;
-
-	return part > 0 && from != LEDGER_NO_STEP && from - p[-1].last_step > 0 &&
-	       from - p[-1].last_step >= part_distance(g, p - 1);
-}
-
-bool lineage_torn_behind(const struct lineage *g, size_t part)
-{
-	const struct line_part *p = &g->line.items[part];
-	const struct ledger_attempt *a = &g->ledger->attempts.items[p->attempt];
-	int64_t from = g->attempts.items[p->attempt].from_step;
-
-	return from != LEDGER_NO_STEP && a->intent.skips == 0 &&
-	       p->first_step - from > part_distance(g, p) && lost_some(g->ledger, a);
 }
 
 uint64_t lineage_consumed(const struct lineage *g, int64_t step, bool *reached)

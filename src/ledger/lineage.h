@@ -23,12 +23,14 @@ enum lineage_how {
 /* One attempt of the kind; others of the ledger have `member` false and nothing else. */
 struct lineage_attempt {
 	bool member;
-	uint8_t how;        /* enum lineage_how, of from_step */
-	uint32_t parent;    /* index in attempts, or LEDGER_NONE: a fresh start, or begun before the
-			       log */
-	int64_t from_step;  /* step of the checkpoint it resumed from; LEDGER_NO_STEP: not known */
-	uint32_t rivals;    /* other attempts that reached from_step and might be the parent too */
-	int64_t gap;        /* steps before from_step that the log does not hold */
+	uint8_t how;       /* enum lineage_how, of from_step */
+	uint32_t parent;   /* index in attempts, or LEDGER_NONE: a fresh start, or begun before the
+			      log */
+	int64_t from_step; /* step of the checkpoint it resumed from; LEDGER_NO_STEP: not known */
+	uint32_t rivals;   /* other attempts that reached from_step and might be the parent too */
+	/* Steps that the log does not hold between what the parent consumed up to from_step, or the
+	 * run's beginning, and the attempt's own first one; which ones. */
+	int64_t gap, gap_first, gap_last;
 	uint32_t killed_by; /* the attempt whose rollback made its tail dead; LEDGER_NONE: none */
 	uint32_t alive;     /* of its steps, how many survive: always the first ones */
 	uint64_t alive_rows;
@@ -44,14 +46,26 @@ struct line_part {
 	int64_t first_step, last_step;
 };
 
+/* Steps of the surviving line that the log does not hold: nobody knows what they consumed. */
+struct line_gap {
+	uint64_t at;         /* samples of the line before it */
+	int64_t first, last; /* steps */
+	uint64_t steps;
+	uint64_t samples; /* about as many as they consumed, by the steps on their side */
+};
+
 struct lineage {
 	const struct ledger *ledger;
 	uint8_t kind;                           /* enum attempt_kind */
 	ARRAY(struct lineage_attempt) attempts; /* one per attempt of the ledger */
 	ARRAY(struct line_part) line;           /* the surviving line, in its order */
 	ARRAY(struct line_part) dead;           /* by attempt */
+	ARRAY(struct line_gap) gaps;            /* of the line, in its order */
 	uint64_t rows, dead_rows;               /* samples of either */
 	uint64_t steps, dead_steps;
+	/* In all gaps; of samples, about as many. Some of these steps are logged, without samples.
+	 */
+	uint64_t missing_steps, missing_samples, unsaid_steps;
 	uint32_t members; /* attempts of the kind */
 	uint32_t last;    /* index of the attempt at the line's end, or
 			     LEDGER_NONE */
@@ -93,14 +107,6 @@ int64_t steps_distance(const struct ledger_step *steps, uint32_t n);
 
 /* Of `n` steps, how many of the first ones follow one another without a hole. */
 uint32_t steps_unbroken(const struct ledger_step *steps, uint32_t n);
-
-/*
- * Whether steps right before the seam at which a part of the line begins, or right behind it, are
- * not in the log. That steps behind it are missing is believed of files only of which something was
- * lost: a counter that jumps at a resume is a fault of the run.
- */
-bool lineage_torn_before(const struct lineage *g, size_t part);
-bool lineage_torn_behind(const struct lineage *g, size_t part);
 
 /* Samples of the line before the first step after `step`, and whether the line reached it. */
 uint64_t lineage_consumed(const struct lineage *g, int64_t step, bool *reached);

@@ -17,6 +17,8 @@ static void sum_up_steps(struct seen_table *t, const struct ledger *l)
 		const struct ledger_step *s = &l->steps.items[i];
 		bool first = i == 0 || s[-1].attempt != s->attempt;
 		t->steps[i] = first ? (struct seen){0} : t->steps[i - 1];
+		t->steps[i].gaps |= ledger_missing_before(l, (uint32_t)i) > 0 ||
+				    !ledger_step_said(l, (uint32_t)i);
 		add(&t->steps[i], s->n, s->sum);
 	}
 }
@@ -69,7 +71,7 @@ bool seen_by(const struct seen_table *t, uint32_t attempt, int64_t step, struct 
 	if (step == t->lineage->attempts.items[attempt].from_step)
 		return true;
 	uint32_t end = ledger_step_after(l, a, step);
-	if (end <= a->first || l->steps.items[end - 1].step != step)
+	if (end <= a->first || l->steps.items[end - 1].step != step || t->steps[end - 1].gaps)
 		return false;
 	add(out, t->steps[end - 1].samples, t->steps[end - 1].sum);
 	return true;

@@ -11,6 +11,7 @@
 
 struct seen {
 	uint64_t samples, sum[2]; /* as ledger_step.sum */
+	bool gaps;                /* the log lacks steps among these */
 };
 
 struct seen_table {

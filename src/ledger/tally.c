@@ -161,26 +161,80 @@ enum epoch_end {
 	END_COUNT
 };
 
+/* Samples that are consumed until the next epoch begins, in steps of `n`. */
+static uint64_t epoch_period(uint64_t length, uint32_t n, enum epoch_end how)
+{
+	if (how == END_WRAPS || n == 0 || n > length)
+		return length;
+	return how == END_DROPS ? length / n * n : (length + n - 1) / n * n;
+}
+
+/* How far into an epoch steps lead that the log does not hold; whether they end one. */
+static uint64_t pass_gap(uint64_t into, uint64_t samples, uint64_t period, bool *ended)
+{
+	*ended |= into + samples >= period;
+	return (into + samples) % period;
+}
+
+/* Epochs that go on inside a step begin at any sample: those of the line up to `end`. */
+static int take_wrapped(struct tally *t, uint64_t at, uint64_t end, uint64_t *into, uint64_t length,
+	struct error *e)
+{
+	int status = RP_OK;
+
+	for (at += length - *into; at < end && status == RP_OK; at += length)
+		status = add_epoch(t, at, -1, e);
+	*into = length - (at - end);
+	return status;
+}
+
+static int take_wrapped_epochs(struct tally *t, uint64_t length, struct error *e)
+{
+	const struct lineage *g = t->lineage;
+	uint64_t at = 0, into = 0;
+	int status = add_epoch(t, 0, -1, e);
+
+	for (size_t i = 0; i <= g->gaps.count && status == RP_OK; i++) {
+		bool last = i == g->gaps.count, ended = false;
+		uint64_t end = last ? g->rows : g->gaps.items[i].at;
+		if (end > at)
+			status = take_wrapped(t, at, end, &into, length, e);
+		at = end;
+		if (last)
+			break;
+		into = pass_gap(into, g->gaps.items[i].samples, length, &ended);
+		if (ended && at > 0 && at < g->rows && status == RP_OK)
+			status = add_epoch(t, at, -1, e);
+	}
+	return status;
+}
+
 static int take_even_epochs(struct tally *t, uint64_t length, enum epoch_end how, struct error *e)
 {
 	const struct lineage *g = t->lineage;
-	int status = RP_OK;
+	uint64_t into = 0;
+	size_t gap = 0;
+	int status;
 
 	t->epochs.count = 0;
-	if (how == END_WRAPS) {
-		for (uint64_t at = 0; at < g->rows && status == RP_OK; at += length)
-			status = add_epoch(t, at, -1, e);
-		return status;
-	}
+	if (how == END_WRAPS)
+		return take_wrapped_epochs(t, length, e);
 	status = add_epoch(t, 0, -1, e);
 	for (size_t i = 0; i < g->line.count && status == RP_OK; i++) {
 		const struct line_part *p = &g->line.items[i];
 		for (uint32_t k = 0; k < p->steps && status == RP_OK; k++) {
 			const struct ledger_step *s = &g->ledger->steps.items[p->first + k];
 			uint64_t at = p->at + (s->row - p->row);
-			uint64_t rows = at - t->epochs.items[t->epochs.count - 1].at;
-			if (rows > 0 && (how == END_DROPS ? rows + s->n > length : rows >= length))
+			uint64_t period = epoch_period(length, s->n, how);
+			bool ended = into > 0 &&
+				     (how == END_DROPS ? into + s->n > length : into >= length);
+			if (ended)
+				into = 0;
+			for (; gap < g->gaps.count && g->gaps.items[gap].at <= at; gap++)
+				into = pass_gap(into, g->gaps.items[gap].samples, period, &ended);
+			if (ended && at > 0)
 				status = add_epoch(t, at, -1, e);
+			into += s->n;
 		}
 	}
 	return status;
@@ -191,26 +245,27 @@ static void mark_gaps(struct tally *t)
 {
 	const struct lineage *g = t->lineage;
 
+	for (size_t i = 0; i < g->gaps.count && t->epochs.count > 0; i++) {
+		uint64_t at = g->gaps.items[i].at;
+		/* Nobody knows on which side of an epoch's end the steps were. */
+		for (size_t k = tally_epoch_at(t, at - (at > 0)); k <= tally_epoch_at(t, at); k++)
+			t->epochs.items[k].gaps = true;
+	}
 	for (size_t i = 0; i < g->line.count; i++) {
 		const struct line_part *p = &g->line.items[i];
 		const struct ledger_attempt *a = &g->ledger->attempts.items[p->attempt];
-		bool gap = g->attempts.items[p->attempt].gap > 0 || lineage_torn_behind(g, i);
-		bool ends = i + 1 < g->line.count && lineage_torn_before(g, i + 1);
 		const struct ledger_step *first = &g->ledger->steps.items[p->first];
 		uint32_t ranks = g->ledger->geometries.items[first->geometry].ranks;
 		for (uint32_t k = 0; k < p->steps; k++) {
 			const struct ledger_step *s = &g->ledger->steps.items[p->first + k];
-			bool jumps = k > 0 && s->step > s[-1].step + 1 && a->intent.skips == 0;
 			/* A rank whose log ends early lacks the last steps. */
 			bool short_of_ranks =
 				a->ranks_missing > 0 ||
 				(k + 1 == p->steps &&
 					g->ledger->geometries.items[s->geometry].ranks < ranks);
-			if (gap || jumps || s->irregular || short_of_ranks ||
-				(ends && k + 1 == p->steps))
+			if (s->irregular || short_of_ranks)
 				t->epochs.items[tally_epoch_at(t, p->at + (s->row - p->row))].gaps =
 					true;
-			gap = false;
 		}
 	}
 }
@@ -980,7 +1035,8 @@ static int count_sized(struct task *k, struct error *e)
 	int status = RP_OK, drops = drops_said(t->lineage->ledger);
 
 	t->how = EPOCHS_SIZED;
-	bool plain = t->lineage->rows <= length || divides(t->lineage, length);
+	bool plain = t->lineage->rows + t->lineage->missing_samples <= length ||
+		     divides(t->lineage, length);
 	for (int how = END_WRAPS; how < END_COUNT && !plain && status == RP_OK; how++) {
 		status = take_even_epochs(t, length, (enum epoch_end)how, e);
 		if (status == RP_OK)
@@ -1009,7 +1065,9 @@ static int count_unknown(struct task *k, struct error *e)
 
 	if (status == RP_OK)
 		status = count_task(k, e);
-	uint64_t length = status == RP_OK && !t->replacement ? learned_length(t) : 0;
+	uint64_t length = status == RP_OK && !t->replacement && t->lineage->gaps.count == 0
+				  ? learned_length(t)
+				  : 0;
 	if (length == 0)
 		return status;
 	t->how = EPOCHS_LEARNED;
@@ -1061,6 +1119,33 @@ int tally_count(struct tally *t, const struct lineage *g, uint64_t memory, unsig
 	place_index_release(&k.places);
 	free(k.factors);
 	return status;
+}
+
+int tally_without_epochs(struct tally *t, uint64_t memory, unsigned threads, struct error *e)
+{
+	struct task k = {.t = t, .memory = memory, .threads = threads};
+	int status = read_factors(t, &k.factors, e);
+
+	if (status == RP_OK)
+		status = place_index_init(&k.places, t->lineage->ledger, e);
+	if (status == RP_OK)
+		status = one_epoch(t, e);
+	if (status == RP_OK)
+		status = count_task(&k, e);
+	place_index_release(&k.places);
+	free(k.factors);
+	return status;
+}
+
+uint64_t tally_repeats_inside(const struct tally *t)
+{
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < t->parts.count; i++) {
+		const struct part_tally *p = &t->parts.items[i];
+		n += p->in_step + p->in_rank + p->in_workers + p->in_ranks;
+	}
+	return n;
 }
 
 void tally_release(struct tally *t)

@@ -76,6 +76,12 @@ int tally_count(struct tally *t, const struct lineage *g, uint64_t memory, unsig
 	struct error *e);
 void tally_release(struct tally *t);
 
+/* Count anew as if nothing were known of epochs. */
+int tally_without_epochs(struct tally *t, uint64_t memory, unsigned threads, struct error *e);
+
+/* Samples that attempts consumed twice by themselves in what is taken for an epoch. */
+uint64_t tally_repeats_inside(const struct tally *t);
+
 /* The epoch that holds a sample of the line. */
 size_t tally_epoch_at(const struct tally *t, uint64_t at);
 

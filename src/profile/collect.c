@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "profile/collect.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <strings.h>
 
 #include "base/cursor.h"
 #include "value/path.h"
@@ -353,6 +355,47 @@ static bool take_pcg(struct collector *c, struct val v, struct slice name)
 static bool contains(struct slice text, const char *word)
 {
 	return slice_find(text, slice_of(word)) != SIZE_MAX;
+}
+
+/* Whether a name has a word in it, not just its letters: "model_ema" and "EMAModel" have "ema",
+ * "remaining" and "schema" have not. */
+static bool has_word(struct slice name, const char *word)
+{
+	size_t n = strlen(word);
+
+	for (size_t i = 0; i + n <= name.n; i++) {
+		const char *at = name.p + i;
+		if (strncasecmp(at, word, n) != 0)
+			continue;
+		bool begins = i == 0 || !isalpha((unsigned char)at[-1]) ||
+			      (islower((unsigned char)at[-1]) && isupper((unsigned char)*at));
+		bool ends = i + n == name.n || !isalpha((unsigned char)at[n]) ||
+			    isupper((unsigned char)at[n]);
+		if (begins && ends)
+			return true;
+	}
+	return false;
+}
+
+/* Words for weights that are averages of others (EMA, SWA). */
+static bool names_average(struct slice name)
+{
+	static const char *const words[] = {
+		"ema", "swa", "shadow", "averaged", "average", "polyak"};
+
+	for (size_t i = 0; i < COUNT(words); i++)
+		if (has_word(name, words[i]))
+			return true;
+	return false;
+}
+
+/* A model that carries its averages beside the live weights has them as a module of their own:
+ * "model_ema.layers…". Deeper down the words are names of layers. */
+static bool is_of_average(struct slice name)
+{
+	size_t dot = slice_find(name, SLICE("."));
+
+	return dot != SIZE_MAX && names_average((struct slice){name.p, dot});
 }
 
 /* Names under which a small byte tensor is taken for a device generator's state. */
@@ -744,12 +787,15 @@ bool collect_weights(struct collector *c, struct val v, enum tensor_role role)
 			collect_leave(c, mark);
 			continue;
 		}
-		bool buffer = role == TENSOR_WEIGHT && is_buffer(name, part.tensor);
+		enum tensor_role kind =
+			role == TENSOR_WEIGHT && is_of_average(name) ? TENSOR_EMA : role;
+		bool buffer = kind == TENSOR_WEIGHT ? is_buffer(name, part.tensor)
+						    : kind != role && !is_float(part.tensor->dtype);
 		/* torch.optim.swa_utils.AveragedModel counts its updates beside its weights. */
 		if (role == TENSOR_EMA && slice_is(name, "n_averaged"))
 			collect_fact(c, FACT_EMA_UPDATES, NO_GROUP, part);
 		const char *copy = state_text(c->state, name);
-		collect_tensor(c, copy, buffer ? TENSOR_BUFFER : role, part.tensor);
+		collect_tensor(c, copy, buffer ? TENSOR_BUFFER : kind, part.tensor);
 		collect_leave(c, mark);
 		tensors++;
 	}
@@ -975,6 +1021,10 @@ static bool name_in(struct slice name, const char *const *names, size_t count)
 	return false;
 }
 
+/* What averages of weights call the count of their updates: torch-ema, diffusers' EMAModel. */
+static const char *const average_counts[] = {
+	"num_updates", "updates", "optimization_step", "n_averaged"};
+
 /* Where the walk is. */
 struct place_above {
 	const struct place_above *up;
@@ -1077,8 +1127,11 @@ static bool take_key(
 		return false;
 	struct slice name = val_slice(key);
 	double number;
-	if (!c->only_data && at->depth <= 2 && !is_record(at->up) &&
+	if (!c->only_data && at->ema && name_in(name, average_counts, COUNT(average_counts)) &&
 		collect_number(c, part, &number)) {
+		collect_fact(c, FACT_EMA_UPDATES, NO_GROUP, part);
+	} else if (!c->only_data && at->depth <= 2 && !is_record(at->up) &&
+		   collect_number(c, part, &number)) {
 		take_counter(c, name, part);
 		for (size_t i = 0; i < COUNT(settings); i++)
 			if (slice_is(name, settings[i].name))
@@ -1157,7 +1210,9 @@ static bool take_whole(struct collector *c, struct val v, const struct place_abo
 	if (collect_optimizer(c, v) || collect_schedule(c, v) || collect_scaler(c, v))
 		return true;
 	if (v.kind == VAL_TENSOR) {
-		collect_tensor(c, strbuf_text(&c->path), TENSOR_OTHER, v.tensor);
+		bool average = at->ema && is_float(v.tensor->dtype) && v.tensor->ndim > 0;
+		collect_tensor(
+			c, strbuf_text(&c->path), average ? TENSOR_EMA : TENSOR_OTHER, v.tensor);
 		return true;
 	}
 	enum tensor_role role = at->ema ? TENSOR_EMA : TENSOR_WEIGHT;
@@ -1173,6 +1228,8 @@ static void walk(struct collector *c, struct val v, const struct place_above *up
 		return;
 	c->visits.depth++;
 	int32_t rank = c->rank;
+	/* The state of an object that averages, wherever it stands. */
+	bool average = up->ema || has(v, "shadow_params") || has(v, "shadow");
 	for (uint64_t i = 0; i < val_count(v) && c->budget > 0 && !c->path.failed; i++) {
 		struct val part = val_part(v, i, &key);
 		c->budget--;
@@ -1181,8 +1238,7 @@ static void walk(struct collector *c, struct val v, const struct place_above *up
 			.up = up,
 			.name = named ? val_slice(key) : up->name,
 			.index = key.kind == VAL_INT ? (int32_t)key.i : -1,
-			.ema = up->ema || (named && contains(val_slice(key), "ema") &&
-						  !contains(val_slice(key), "schema")),
+			.ema = average || (named && names_average(val_slice(key))),
 			.depth = up->depth + 1,
 		};
 		/* A list of dicts under a name like "rng" has one entry a rank. */
