@@ -120,7 +120,8 @@
  *             contender, conclude, overview, run (the run file), history, take_snapshot
  * cli/        this folder
  *   main                          streams, signals, dispatch
- *   options, commands.def         the tables of options and commands, parsing, help
+ *   options, option_table, commands.def
+ *                                 parsing, help, the tables of options and commands
  *   answer                        stdout, stderr, exit status
  *   inside                        opening one or all files below a path, for ls and get
  *   cmd_*                         one command each
