@@ -50,7 +50,8 @@
  * profile/    frameworks
  *   profile, profiles.def         the table of them, and reading a checkpoint
  *   shapes.def                    scripts that save one dict of a shape of theirs
- *   candidate                     which files are one checkpoint
+ *   candidate, folders            which files are one checkpoint; what lies in which folder
+ *   in_name                       what names of files tell: steps, epochs, ranks
  *   collect, collect_walk         state by shape and name, whatever framework wrote it
  *   collect_parts                 what these share: collect_streams, collect_training, collect_weights,
  *                                 collect_totals
