@@ -374,25 +374,6 @@ static bool matches_branch(const struct looking *l, bool *known)
 	return true;
 }
 
-/* How many times as many samples a step has behind the resume as before it; NAN: not known. */
-static double samples_pace(const struct stitch *s, uint32_t attempt, double from)
-{
-	const struct stitch_track *t = stitch_track_of(s, CURVE_SAMPLE_COUNT);
-	uint32_t index[2];
-	size_t i, end;
-
-	if (!t || stitch_branch(s, t, s->attempts.items[attempt].parent, from, index, 2) < 2)
-		return NAN;
-	stitch_values_of(t, attempt, &i, &end);
-	while (i < end && t->values.items[i].x <= from)
-		i++;
-	if (i + 1 >= end)
-		return NAN;
-	const struct stitch_value *a = &t->values.items[index[0]], *b = &t->values.items[index[1]],
-				  *c = &t->values.items[i];
-	return (c[1].value - c->value) / (c[1].x - c->x) / ((b->value - a->value) / (b->x - a->x));
-}
-
 /* Whether updates were skipped, or may have been: a loss scale is logged. */
 static bool may_skip(const struct stitch *s)
 {
@@ -438,11 +419,13 @@ void rate_judge(const struct stitch *s, uint32_t attempt, uint32_t reference, do
 		out->kind = RATE_CONTINUES;
 		return;
 	}
+	/* A schedule over samples goes as they do. */
+	if (rate_goes_by_amounts(s, attempt, reference, from)) {
+		out->kind = RATE_CONTINUES;
+		out->proven = false;
+		return;
+	}
 	if (find_other_steps(&l, out)) {
-		/* A schedule over samples goes as they do. */
-		if (out->kind == RATE_PACE &&
-			fabs(out->factor / samples_pace(s, attempt, from) - 1) < SAME_FACTOR)
-			out->kind = RATE_CONTINUES;
 		out->skips = out->kind == RATE_LAG && out->lag > 0 && out->lag <= SKIPS_MOST &&
 			     may_skip(s);
 		return;
