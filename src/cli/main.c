@@ -51,7 +51,9 @@
  *   profile, profiles.def         the table of them, and reading a checkpoint
  *   shapes.def                    scripts that save one dict of a shape of theirs
  *   candidate                     which files are one checkpoint
- *   collect                       state by shape and name, whatever framework wrote it
+ *   collect, collect_walk         state by shape and name, whatever framework wrote it
+ *   collect_parts                 what these share: collect_streams, collect_training, collect_weights,
+ *                                 collect_totals
  *   profile_pytorch, profile_transformers, profile_lightning, profile_accelerate
  * ledger/     the sample log as tables
  *   ledger, build                 attempts, steps, shares, filled line by line
