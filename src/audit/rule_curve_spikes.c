@@ -65,20 +65,30 @@ static double epoch_at(const struct case_curve *c, double x)
 	return t && low < t->line.count ? t->values.items[t->line.items[low]].value : NAN;
 }
 
-/* How many other rises begin at the same place of another epoch: data that is sorted within epochs
- * makes a saw of the loss. */
+static bool rises(const struct spike *k)
+{
+	return k->class <= SPIKE_OPEN || k->class == SPIKE_SHIFT;
+}
+
+/*
+ * How many other rises begin at the same place of another epoch, where they do so more often than
+ * by accident, else 0: data that is sorted within epochs makes a saw of the loss.
+ */
 static size_t in_other_epochs(const struct case_curve *c, const struct spike *k)
 {
-	double epoch = epoch_at(c, k->x);
-	size_t n = 0;
+	double epoch = rises(k) ? epoch_at(c, k->x) : NAN;
+	size_t there = 0, all = 0;
 
-	for (size_t i = 0; i < c->spikes.list.count; i++) {
+	for (size_t i = 0; !isnan(epoch) && i < c->spikes.list.count; i++) {
 		const struct spike *o = &c->spikes.list.items[i];
 		double apart = fabs(epoch_at(c, o->x) - epoch), whole = round(apart);
-		bool rises = o->class <= SPIKE_OPEN || o->class == SPIKE_SHIFT;
-		n += rises && whole >= 1 && fabs(apart - whole) <= SAME_PLACE;
+		if (!rises(o) || !(whole >= 1))
+			continue;
+		all++;
+		there += fabs(apart - whole) <= SAME_PLACE;
 	}
-	return n;
+	double chance = 2 * SAME_PLACE * (double)all;
+	return there >= EPOCHS_LEAST && (double)there > 3 * chance ? there : 0;
 }
 
 /* Whether the log says that the update of a step was skipped. */
@@ -268,14 +278,13 @@ static void tell_spike(struct findings *sink, const struct case_curve *c, const 
 			c->stitch.attempts.items[again->attempt].number);
 	else
 		f->cause = curve_data_cause(sink, k->x, last);
-	size_t epochs =
-		k->class <= SPIKE_OPEN || k->class == SPIKE_SHIFT ? in_other_epochs(c, k) : 0;
-	if (epochs >= EPOCHS_LEAST)
+	size_t epochs = in_other_epochs(c, k);
+	if (epochs > 0)
 		f->cause = findings_text(sink,
 			"the loss rises at the same place of %s other epochs: their data does it",
 			count_text(sink, (int64_t)epochs));
 	/* What was rolled back is no trouble of the weights that survive. */
-	if (k->dead || epochs >= EPOCHS_LEAST)
+	if (k->dead || epochs > 0)
 		f->severity = SEVERITY_INFO;
 }
 
