@@ -130,7 +130,7 @@ float console_resolution_of(const struct console_shape *s, bool quoted, double v
 {
 	if (s->flags & CONSOLE_SHORT)
 		return console_unit_of_digits(value, 3);
-	if (s->style != CONSOLE_DICT)
+	if (s->style != CONSOLE_DICT || (!quoted && printed <= 1e-4f))
 		return printed;
 	/* Dictionaries: Python leaves zeros at the end out. A loss is rounded to four decimals, or,
 	 * as a text, to four digits; fairseq rounds it to three decimals. */
