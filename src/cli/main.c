@@ -6,6 +6,7 @@
  *
  * base/       what every other file stands on
  *   slice, strbuf, array, arena   text and memory, each with a cap from birth
+ *   write                         where long texts go
  *   names, lookup                 sets of names; rows of tables by hash
  *   team                          threads that do the same to a member each
  *   size, cursor, source          arithmetic on sizes, bytes in hand, bytes in a file
@@ -49,8 +50,11 @@
  * profile/    frameworks
  *   profile, profiles.def         the table of them, and reading a checkpoint
  *   shapes.def                    scripts that save one dict of a shape of theirs
- *   candidate                     which files are one checkpoint
- *   collect                       state by shape and name, whatever framework wrote it
+ *   candidate, folders            which files are one checkpoint; what lies in which folder
+ *   in_name                       what names of files tell: steps, epochs, ranks
+ *   collect, collect_walk         state by shape and name, whatever framework wrote it
+ *   collect_parts                 what these share: collect_streams, collect_training, collect_weights,
+ *                                 collect_totals
  *   profile_pytorch, profile_transformers, profile_lightning, profile_accelerate
  * ledger/     the sample log as tables
  *   ledger, build                 attempts, steps, shares, filled line by line
@@ -92,7 +96,10 @@
  *                                 first steps against the dead branch; earlier steps again; low stretches
  *   consumed, stitch_consumed     how many samples a step has; with another batch at a resume: resume_amounts,
  *                                 resume_ramp
- *   rate                          whether the learning rate goes on at a resume
+ *   rate, rate_lookup, rate_amounts, rate_launch, rate_origin
+ *                                 whether the learning rate goes on at a resume: a schedule as it was logged,
+ *                                 one by samples, what launches say of it; launches that count from 0 and are
+ *                                 not fresh
  *   spikes, spikes_place, spikes_olmo, window
  *                                 spikes and shifts; what is near them; another rule; running medians
  * audit/      the rules: audit, case, rules.def, rule_integrity, rule_position, rule_rng, rule_counters,
@@ -110,13 +117,14 @@
  * report/     answers: report (the data), render_text, render_json, render_gate, page, json_writer, explain,
  *             plot (a curve as characters), write_log (a ledger as text)
  * api/        the commands as functions that fill a report: verify, compare, show, init, runs (audit:
- *             runs_parts, runs_tables, runs_checkpoints, runs_curve; rehearsal);
+ *             runs_parts, runs_tables, runs_checkpoints, runs_causes, runs_curve; rehearsal);
  *             run_paths (which paths are one run), compare_runs, curves (stitch: curves_parts, curves_tables, curves_rows,
  *             curves_confirm), logs (ledger), subject, choose,
  *             contender, conclude, overview, run (the run file), history, take_snapshot
  * cli/        this folder
  *   main                          streams, signals, dispatch
- *   options, commands.def         the tables of options and commands, parsing, help
+ *   options, option_table, commands.def
+ *                                 parsing, help, the tables of options and commands
  *   answer                        stdout, stderr, exit status
  *   inside                        opening one or all files below a path, for ls and get
  *   cmd_*                         one command each

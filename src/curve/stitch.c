@@ -9,6 +9,7 @@
 #include "curve/stitch_parts.h"
 
 #define NOTES_MAX 100u
+#define STEPS_A_POINT 5 /* where it is not known */
 
 int stitch_no_memory(struct error *e)
 {
@@ -65,6 +66,7 @@ static void release_line(struct stitch_building *b)
 	array_release(&s->attempts);
 	array_release(&s->tracks);
 	array_release(&s->seams);
+	array_release(&s->parts);
 	array_release(&s->settings);
 	array_release(&s->saves);
 	array_release(&s->consumed);
@@ -85,6 +87,7 @@ int stitch_build(struct stitch *s, const struct curve_log *l, const struct stitc
 	/* Each time the steps of one more attempt are known to be numbered anew. */
 	for (bool again = true; status == RP_OK && again;) {
 		release_line(&b);
+		s->notes.count = 0;
 		status = build_line(&b, o, e);
 		again = false;
 		if (status == RP_OK)
@@ -208,4 +211,13 @@ double stitch_shown(const struct stitch *s, uint32_t attempt, double x)
 double stitch_value_shown(const struct stitch *s, const struct stitch_value *v)
 {
 	return s->by == s->axis ? v->x : v->amount;
+}
+
+double stitch_step(const struct stitch *s)
+{
+	double interval = s->tracks.count ? s->tracks.items[0].interval : NAN;
+
+	return s->axis == CURVE_STEPS || s->axis == CURVE_CALLS || !(interval > 0)
+		       ? 1
+		       : interval / STEPS_A_POINT;
 }
