@@ -112,7 +112,7 @@
  * report/     answers: report (the data), render_text, render_json, render_gate, page, json_writer, explain,
  *             plot (a curve as characters), write_log (a ledger as text)
  * api/        the commands as functions that fill a report: verify, compare, show, init, runs (audit:
- *             runs_parts, runs_tables, runs_checkpoints, runs_curve; rehearsal);
+ *             runs_parts, runs_tables, runs_checkpoints, runs_causes, runs_curve; rehearsal);
  *             run_paths (which paths are one run), compare_runs, curves (stitch: curves_parts, curves_tables, curves_rows,
  *             curves_confirm), logs (ledger), subject, choose,
  *             contender, conclude, overview, run (the run file), history, take_snapshot
