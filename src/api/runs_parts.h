@@ -77,6 +77,9 @@ struct runs_curve {
 	struct curve_log log;
 	struct case_curve curve;
 	ARRAY(double) resumes, saves;
+	/* What the sample log has of each attempt's samples. */
+	ARRAY(struct consumed_knot) knots;
+	ARRAY(struct stitch_amounts) amounts;
 	bool any;
 };
 

@@ -176,9 +176,16 @@ static void add_by_amount(
 
 	if (k->outcome < RESUME_MATCHES)
 		strbuf_add_text(b, "not checked: ");
-	text_add_rounded(b, k->after, 6);
-	strbuf_printf(b, " %s a step for ", unit);
-	text_add_rounded(b, k->before, 6);
+	if (k->guessed) {
+		unit = "samples";
+		strbuf_add_text(b, "a step has, by the losses, ");
+		text_add_rounded(b, k->after, 3);
+		strbuf_add_text(b, " times the samples");
+	} else {
+		text_add_rounded(b, k->after, 6);
+		strbuf_printf(b, " %s a step for ", unit);
+		text_add_rounded(b, k->before, 6);
+	}
 	strbuf_add_text(b, ", and ");
 	switch (k->outcome) {
 	case RESUME_ALONE:
@@ -312,7 +319,8 @@ int curve_of_ledger(
 		return RP_OK;
 	struct curve_file *file = array_push(&l->files, SIZE_MAX);
 	bool ok = file && add_series(l, CURVE_LOSS, "loss") && add_series(l, CURVE_LR, "lr") &&
-		  add_series(l, CURVE_GRAD_NORM, "grad_norm");
+		  add_series(l, CURVE_GRAD_NORM, "grad_norm") &&
+		  add_series(l, CURVE_BATCH, "global batch");
 	if (file)
 		*file = (struct curve_file){
 			.path = g->path, .format = "ledger", .writer = "sample log", .note = ""};
@@ -328,7 +336,8 @@ int curve_of_ledger(
 			/* A step without a loss of its own says nothing, and is no NaN. */
 			ok = (isnan(s->loss) || add_point(l, 0, s->step, s->loss)) &&
 			     add_point(l, 1, s->step, s->lr) &&
-			     add_point(l, 2, s->step, s->grad_norm);
+			     add_point(l, 2, s->step, s->grad_norm) &&
+			     add_point(l, 3, s->step, s->n > 0 ? (float)s->n : NAN);
 		}
 	}
 	return ok ? RP_OK : no_memory(e);

@@ -56,15 +56,23 @@ static void tell_match(
 static const char *batch_words(
 	struct findings *sink, const struct case_curve *c, const struct resume_check *k)
 {
+	if (k->guessed)
+		return findings_text(sink, "if a step has %s times the samples, as it seems",
+			rounded_text(sink, k->after, 3));
 	return findings_text(sink, "with %s %s a step for %s before", number(sink, k->after),
 		curve_unit_name(c->stitch.unit), number(sink, k->before));
+}
+
+static const char *unit_of(const struct case_curve *c, const struct resume_check *k)
+{
+	return k->guessed ? "samples" : curve_unit_name(c->stitch.unit);
 }
 
 /* What the comparison rests on. */
 static const char *amount_evidence(
 	struct findings *sink, const struct case_curve *c, const struct resume_check *k)
 {
-	const char *unit = curve_unit_name(c->stitch.unit);
+	const char *unit = unit_of(c, k);
 	const char *text = findings_text(sink,
 		"%s of the same %s: the loss differs by %s there, and other %s would differ by about "
 		"%s",
@@ -84,7 +92,7 @@ static void tell_match_by_amount(
 	const struct resume_check *k = &r->check;
 	struct finding *f = finding_add(sink, FINDING_L190,
 		"%s: %s, the loss over the same %s is that of attempt %u", resume_name(sink, c, r),
-		batch_words(sink, c, k), curve_unit_name(c->stitch.unit),
+		batch_words(sink, c, k), unit_of(c, k),
 		c->stitch.attempts.items[k->reference].number);
 
 	curve_place(f, c, k->loss.first_x, k->loss.last_x);

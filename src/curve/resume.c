@@ -16,7 +16,7 @@
 #define SMALL_SHARE 0.25     /* of the noise: differences that are no other batches' */
 #define DRIFT_STEPS 30.0     /* after the checkpoint, in which rounding does not grow to the most */
 #define DRIFT_ERRORS 3.0
-#define FAR 6.0           /* noises, beyond which one pair alone is a difference */
+#define FAR 6.0 /* noises, beyond which one pair alone is a difference */
 
 int resume_no_memory(struct error *e)
 {
@@ -59,7 +59,7 @@ static void find_pairs(const struct stitch_track *t, uint32_t reference, uint32_
 			if (p->n == 0)
 				p->first = a->x - (double)a->covers == from;
 			p->list[p->n++] = (struct resume_pair){
-				a->x, a->value, b->value, resume_rounding(a, b), 1, b->x};
+				a->x, a->value, b->value, resume_rounding(a, b), 1, b->x, p->step};
 		} else {
 			p->apart = true;
 		}
@@ -145,7 +145,8 @@ double resume_correlation(const struct resume_pairs *p, size_t first)
 
 static double tolerance(const struct resume_pair *p, double from, double factor)
 {
-	double share = fmin(RESUME_MOST, RESUME_PER_STEP * fmax(1, p->x - from)) * factor;
+	double share =
+		fmin(RESUME_MOST, RESUME_PER_STEP * fmax(1, (p->x - from) / p->step)) * factor;
 
 	return p->room + share * fabs(p->a);
 }
@@ -285,7 +286,7 @@ static bool drifts(const struct resume_pairs *p, double from)
 	double sum = 0, square = 0, n = 0;
 	bool far = false;
 
-	for (size_t i = 0; i < p->n && p->list[i].x - from <= DRIFT_STEPS; i++) {
+	for (size_t i = 0; i < p->n && p->list[i].x - from <= DRIFT_STEPS * p->list[i].step; i++) {
 		double d = p->list[i].b - p->list[i].a;
 		far = far || fabs(d) > RESUME_MOST * fabs(p->list[i].a) + p->list[i].room;
 		sum += d;
@@ -390,7 +391,7 @@ static void check_amounts(const struct stitch *s, const struct stitch_track *t,
 {
 	c->by_amount = true;
 	c->lr = c->grad_norm = (struct resume_series){.x = NAN, .first_x = NAN, .last_x = NAN};
-	resume_stretches(s, t, c->reference, c->attempt, c->from, true, p);
+	resume_stretches(s, t, c->reference, c->attempt, c->from, NAN, p);
 	c->loss = compare_series(p, c->from, 1);
 	c->first = p->first;
 	if (p->n == 0) {
@@ -438,16 +439,20 @@ static struct resume_check check(
 		return c;
 	}
 	if (p->n == 0 && p->apart) {
-		resume_stretches(s, t, c.reference, i, c.from, false, p);
+		resume_stretches(s, t, c.reference, i, c.from, 1, p);
 		c.loss = compare_series(p, c.from, 1);
 		c.first = p->first;
 	}
-	if (p->n == 0)
+	if (p->n == 0) {
 		c.outcome = p->apart ? RESUME_INTERVALS : RESUME_ALONE;
-	else if (c.loss.matched < c.loss.pairs && isnan(c.before + c.after) && batch_is_said(s, &c))
+		return c;
+	}
+	judge(&c, p);
+	if (c.outcome != RESUME_DIFFERS || isfinite(c.before + c.after) ||
+		resume_guess_batch(s, t, &c, p))
+		return c;
+	if (batch_is_said(s, &c))
 		c.outcome = RESUME_BATCH;
-	else
-		judge(&c, p);
 	return c;
 }
 
@@ -459,6 +464,7 @@ size_t resume_check_all(const struct stitch *s, struct resume_check *list)
 
 	if (!p)
 		return SIZE_MAX;
+	p->step = stitch_step(s);
 	for (uint32_t i = 0; t && i < s->attempts.count; i++)
 		if (s->attempts.items[i].parent != CURVE_NONE ||
 			find_reference(s, t, i) != CURVE_NONE)

@@ -56,6 +56,7 @@ struct resume_check {
 	/* Where a step has another number of samples than before: what both logged is compared over
 	 * stretches of the same samples, which the pairs then are. */
 	bool by_amount;
+	bool guessed; /* the logs do not say it: `after` is 2 where a step has twice the samples */
 	double before, after;      /* samples or tokens of a step, where they are known; NAN */
 	double expected_by_chance; /* what the root mean square of their differences would be over
 				      other samples */
@@ -112,7 +113,6 @@ struct resume_ramp {
 	bool rises;           /* it is seen to; else the log is too short for that */
 	double batch, before; /* samples of a step behind the resume, and before it */
 	double last_x;        /* the last step with that batch */
-	double next;          /* the batch behind it; NAN where it does not rise */
 };
 
 void resume_find_ramp(const struct stitch *s, uint32_t attempt, struct resume_ramp *out);

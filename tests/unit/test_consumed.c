@@ -237,7 +237,7 @@ static void say(const char *text)
 	maker_mark(&m, CURVE_SETTING, NAN, text);
 }
 
-static void two_settings(const char *first, const char *second)
+static void two_settings(const char *first, const char *second, int read)
 {
 	maker_begin(&m);
 	maker_file(&m, "1.log", "console");
@@ -245,14 +245,14 @@ static void two_settings(const char *first, const char *second)
 	write_attempt(&(struct logged){1, 460, 16, 0, -1, false});
 	maker_file(&m, "2.log", "console");
 	say(second);
-	write_attempt(&(struct logged){401, 600, 32, 6400, -1, false});
+	write_attempt(&(struct logged){401, 600, 32, read, -1, false});
 	work_out(NULL);
 	ck_assert_uint_eq(resume_check_all(&s, checks), 1);
 }
 
 START_TEST(takes_the_batch_that_the_launch_says)
 {
-	two_settings("global_batch_size=16", "global_batch_size=32");
+	two_settings("global_batch_size=16", "global_batch_size=32", 6400);
 	ck_assert_uint_eq(s.consumed.items[1].how, CONSUMED_BY_SETTING);
 	ck_assert_uint_eq(checks[0].outcome, RESUME_MATCHES);
 	end();
@@ -261,9 +261,35 @@ END_TEST
 
 START_TEST(does_not_check_a_batch_of_which_only_a_part_is_known)
 {
-	two_settings("gradient_accumulation_steps=2", "gradient_accumulation_steps=4");
+	two_settings("gradient_accumulation_steps=2", "gradient_accumulation_steps=4", 0);
 	ck_assert_uint_eq(s.unit, CURVE_UNITS);
 	ck_assert_uint_eq(checks[0].outcome, RESUME_BATCH);
+	end();
+}
+END_TEST
+
+/* But for where it comes again over groups of steps. */
+static const struct guess_case {
+	int batch, read;
+	uint8_t outcome;
+} guesses[] = {
+	{32, 6400, RESUME_MATCHES},
+	{8, 6400, RESUME_MATCHES},
+	{32, 0, RESUME_DIFFERS},
+	{16, 0, RESUME_DIFFERS},
+};
+
+START_TEST(guesses_the_batch_that_no_log_says)
+{
+	const struct guess_case *c = &guesses[_i];
+
+	two(&(struct logged){1, 460, 16, 0, -1, false},
+		&(struct logged){401, 600, c->batch, c->read, -1, false});
+	ck_assert_uint_eq(resume_check_all(&s, checks), 1);
+	ck_assert_uint_eq(checks[0].outcome, c->outcome);
+	ck_assert_int_eq(checks[0].guessed, c->outcome == RESUME_MATCHES);
+	if (checks[0].guessed)
+		ck_assert_double_eq(checks[0].after, c->batch / 16.0);
 	end();
 }
 END_TEST
@@ -422,6 +448,8 @@ Suite *suite_consumed(void)
 	tcase_add_test(t, takes_no_sizes_for_a_count);
 	tcase_add_test(t, takes_the_batch_that_the_launch_says);
 	tcase_add_test(t, does_not_check_a_batch_of_which_only_a_part_is_known);
+	tcase_add_loop_test(
+		t, guesses_the_batch_that_no_log_says, 0, sizeof guesses / sizeof *guesses);
 	tcase_add_test(t, numbers_steps_as_the_run_does);
 	tcase_add_test(t, keeps_the_steps_of_a_run_that_was_rolled_back);
 	tcase_add_test(t, moves_a_counter_that_began_anew);
