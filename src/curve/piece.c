@@ -329,7 +329,8 @@ static int gather_values(
 		n += l->points.items[i].series == p->main && isfinite(l->points.items[i].x);
 	struct indexed *list = calloc(n + 1, sizeof *list);
 	double *steps = calloc(n + 1, sizeof *steps);
-	if (!list || !steps || !array_reserve(&all->values, all->values.count + n, SIZE_MAX)) {
+	/* One more than wanted, so that the values of a piece without any have an address too. */
+	if (!list || !steps || !array_reserve(&all->values, all->values.count + n + 1, SIZE_MAX)) {
 		free(list);
 		free(steps);
 		return piece_no_memory(e);
