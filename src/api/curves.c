@@ -8,6 +8,7 @@
 
 #include "api/conclude.h"
 #include "api/curves_parts.h"
+#include "api/run.h"
 #include "api/run_paths.h"
 #include "api/subject.h"
 #include "audit/case.h"
@@ -149,6 +150,33 @@ static bool is_cut_away(const struct stitch *s, const struct curves_options *o)
 	return true;
 }
 
+static double told_number(const struct run_file *f, enum fact_key key)
+{
+	const struct run_value *v = run_file_value(f, key);
+
+	return v ? (double)v->number : 0;
+}
+
+/* The samples of a step, as the run file beside the logs tells them; 0 where there is none, or it
+ * does not. */
+static int read_batch(struct report *r, const char *path, double *batch, struct error *e)
+{
+	struct run_in_use run;
+	struct stat st;
+
+	int status = run_open_beside(
+		&run, r, NULL, path, stat(path, &st) == 0 && S_ISDIR(st.st_mode), e);
+	const struct run_file *f = status == RP_OK ? run_file_of(&run) : NULL;
+	*batch = f ? told_number(f, FACT_GLOBAL_BATCH) : 0;
+	if (f && *batch == 0) {
+		double ranks = told_number(f, FACT_DP_SIZE), more = told_number(f, FACT_ACCUMULATION);
+		ranks = ranks > 0 ? ranks : told_number(f, FACT_WORLD_SIZE);
+		*batch = told_number(f, FACT_MICRO_BATCH) * (more > 0 ? more : 1) * ranks;
+	}
+	run_release(&run);
+	return status;
+}
+
 int curves_open(struct curves_opened *v, struct report *r, const char *const *paths, size_t n,
 	const struct curves_options *o, struct error *e)
 {
@@ -167,7 +195,11 @@ int curves_open(struct curves_opened *v, struct report *r, const char *const *pa
 		.by_is_told = o->by_is_told,
 		.first = o->first == INT64_MIN ? NAN : (double)o->first,
 		.last = o->last == INT64_MAX ? NAN : (double)o->last};
-	int status = case_curve_open(&v->curve, &v->log, &so, NULL, e);
+	int status = RP_OK;
+	if (o->by_is_told && o->by == CURVE_SAMPLES)
+		status = read_batch(r, paths[0], &so.batch, e);
+	if (status == RP_OK)
+		status = case_curve_open(&v->curve, &v->log, &so, NULL, e);
 	if (status == RP_OK && v->curve.stitch.tracks.count == 0)
 		status = fail(e, RP_E_NOT_FOUND, ERROR_NO_OFFSET,
 			"no loss, gradient norm or learning rate was found in it; --series names what to "
@@ -367,7 +399,7 @@ int curves_stitch(struct report *r, const char *const *paths, size_t n,
 }
 
 int curves_export(struct report *r, const char *const *paths, size_t n,
-	const struct curves_options *o, log_write_fn *write, void *context, struct error *e)
+	const struct curves_options *o, text_write_fn *write, void *context, struct error *e)
 {
 	struct curves_opened v;
 

@@ -5,7 +5,7 @@
 
 #include "api/verify.h"
 #include "audit/curves.h"
-#include "report/write_log.h"
+#include "base/write.h"
 
 struct curves_options {
 	struct verify_options common;
@@ -16,10 +16,10 @@ struct curves_options {
 	int64_t first, last; /* --from, --until: steps that are kept */
 	enum curve_unit by;  /* --by: in which unit the line is shown */
 	bool by_is_told;
-	bool olmo;           /* --rule olmo: score the line by OLMo-core's rule too */
-	bool plot, ascii;    /* draw the curve, in ASCII */
-	unsigned width;      /* of the plot, in characters */
-	bool dead;           /* of the table: points that were rolled back too */
+	bool olmo;        /* --rule olmo: score the line by OLMo-core's rule too */
+	bool plot, ascii; /* draw the curve, in ASCII */
+	unsigned width;   /* of the plot, in characters */
+	bool dead;        /* of the table: points that were rolled back too */
 };
 
 /*
@@ -32,7 +32,7 @@ int curves_stitch(struct report *r, const char *const *paths, size_t n,
 /* Write the stitched curve as CSV: a row for each step, a column for each quantity. The report says
  * what was left out, and is otherwise empty. */
 int curves_export(struct report *r, const char *const *paths, size_t n,
-	const struct curves_options *o, log_write_fn *write, void *context, struct error *e);
+	const struct curves_options *o, text_write_fn *write, void *context, struct error *e);
 
 /* The tables of curves. All tables of a report must have been added before they are looked up. */
 struct curves_tables {
@@ -50,8 +50,8 @@ void curves_fill_tables(struct report *r, const struct curves_tables *t, const s
  * in so many steps. */
 const char *curves_evidence(struct report *r, size_t resumes, size_t match, size_t steps);
 
-/* How many files and folders that lie beside the logs could not be read; *first is the first one, or
- * NULL. */
+/* How many files and folders that lie beside the logs could not be read; *first is the first one,
+ * or NULL. */
 uint64_t curves_unread(const struct curve_log *l, const struct curve_left **first);
 
 /* Put into the coverage what could be read of the logs. */

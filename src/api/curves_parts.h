@@ -30,7 +30,7 @@ struct quantity curves_real(double v);
 struct quantity curves_count(double v);
 
 /* Write all rows as CSV; put them into the report, for programs. */
-int curves_write_rows(const struct stitch *s, const struct curves_options *o, log_write_fn *write,
+int curves_write_rows(const struct stitch *s, const struct curves_options *o, text_write_fn *write,
 	void *context, struct error *e);
 void curves_add_rows(struct report *r, const struct stitch *s);
 

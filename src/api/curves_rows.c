@@ -136,7 +136,7 @@ static void add_row(struct strbuf *b, const struct stitch *s, const struct stitc
 	strbuf_add_char(b, '\n');
 }
 
-int curves_write_rows(const struct stitch *s, const struct curves_options *o, log_write_fn *write,
+int curves_write_rows(const struct stitch *s, const struct curves_options *o, text_write_fn *write,
 	void *context, struct error *e)
 {
 	struct rows w = {.s = s, .dead = o->dead, .at = calloc(s->tracks.count + 1, sizeof *w.at)};

@@ -135,15 +135,17 @@ static const char *amount_words(
 }
 
 /* "32 a step", "16–64 a step" */
-static const char *batch_words(
-	struct report *r, const struct stitch *s, const struct stitch_consumed *c)
+static const char *batch_words(struct report *r, const struct stitch *s, uint32_t i)
 {
-	if (s->by == s->axis || !c || !isfinite(c->begin) || !isfinite(c->end))
+	const struct stitch_attempt *a = &s->attempts.items[i];
+	double first = stitch_batch(s, i, a->first_x), last = stitch_batch(s, i, a->last_x);
+
+	if (s->by == s->axis || !isfinite(first) || !isfinite(last))
 		return NULL;
-	if (!c->ramps)
-		return report_text(r, "%s a step", curves_rounded(r, c->begin, 6));
+	if (!s->consumed.items[i].ramps)
+		return report_text(r, "%s a step", curves_rounded(r, s->consumed.items[i].end, 4));
 	return report_text(
-		r, "%s–%s a step", curves_rounded(r, c->begin, 6), curves_rounded(r, c->end, 6));
+		r, "%s–%s a step", curves_rounded(r, first, 4), curves_rounded(r, last, 4));
 }
 
 static void add_attempt(struct report *r, struct report_table *t, const struct case_curve *c,
@@ -162,7 +164,7 @@ static void add_attempt(struct report *r, struct report_table *t, const struct c
 	const char *cells[] = {run, report_text(r, "%sattempt %u", off ? "  " : "", a->number),
 		report_text(r, "%s %s–%s", curve_unit_name(s->axis), curves_at(r, s, a->first_x),
 			curves_at(r, s, a->last_x)),
-		NULL, amount_words(r, s, i, first, last), NULL, NULL, batch_words(r, s, consumed),
+		NULL, amount_words(r, s, i, first, last), NULL, NULL, batch_words(r, s, i),
 		report_counted(r, a->points, "point"), NULL, from_words(r, s, a), NULL, NULL, NULL,
 		NULL, fate};
 	struct quantity values[16] = {text_or_none(name), quantity_count(a->number),

@@ -10,6 +10,7 @@
 #include "ledger/sealed.h"
 #include "ledger/search.h"
 #include "ledger/seen.h"
+#include "report/write_log.h"
 
 #define TEXT_BYTES 4096u
 #define ROWS_SHOWN 50u /* of a table of many, without `all` */
@@ -727,7 +728,7 @@ int logs_import(struct report *r, const char *const *paths, size_t n, const stru
  */
 
 int logs_export(struct report *r, const char *const *paths, size_t n, const struct log_options *o,
-	enum log_form form, log_write_fn *write, void *context, struct error *e)
+	enum log_form form, text_write_fn *write, void *context, struct error *e)
 {
 	struct log_view v;
 	int status;

@@ -4,9 +4,9 @@
 #define API_LOGS_H
 
 #include "base/limits.h"
+#include "base/write.h"
 #include "ledger/lineage.h"
 #include "report/report.h"
-#include "report/write_log.h"
 
 struct log_options {
 	struct limits limits;
@@ -47,6 +47,6 @@ enum log_form {
  * lines that were not understood, and for CSV what it has no columns for.
  */
 int logs_export(struct report *r, const char *const *paths, size_t n, const struct log_options *o,
-	enum log_form form, log_write_fn *write, void *context, struct error *e);
+	enum log_form form, text_write_fn *write, void *context, struct error *e);
 
 #endif

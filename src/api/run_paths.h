@@ -15,7 +15,7 @@ struct run {
 	ARRAY(const char *) logs; /* of samples */
 	ARRAY(uint32_t) curves;   /* indices of the paths at which there are loss logs */
 	const struct curve_files *files; /* what was found at the paths */
-	ARRAY(const char *) folders; /* of logs, in which checkpoints may lie */
+	ARRAY(const char *) folders;     /* of logs, in which checkpoints may lie */
 	ARRAY(const char *) checkpoints;
 };
 

@@ -146,9 +146,12 @@ static int judge_case(struct report *r, const struct runs_tables *t, const struc
 				"%s%sno loss, gradient norm or learning rate was found in the logs",
 				run->cell ? run->name : "", run->cell ? ": " : "");
 		}
-		status = runs_add_checkpoints(&b, run, e);
+		status = runs_find_doubts(&b, c) ? runs_add_checkpoints(&b, run, e)
+						 : fail(e, RP_E_MEMORY, ERROR_NO_OFFSET,
+							   "no memory for the resumes");
 		if (status == RP_OK && o->rollback)
 			runs_add_rollback(r, t->rollback, &b);
+		array_release(&b.doubts);
 	}
 	runs_close_curve(&curve);
 	return status;

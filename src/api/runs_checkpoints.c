@@ -66,6 +66,8 @@ static void add_checkpoint(struct runs_beside *b, struct subject *s, const struc
 		b->safe_step = step;
 		b->safe_path = report_text(b->r, "%s", k->path);
 	}
+	if (readable && step >= 0)
+		runs_tell_causes(b, &s->state, step);
 	if (readable && step >= 0 && g)
 		position = position_words(b, &s->state, step, &branch, &wrong);
 	const char *cells[] = {b->run->cell, k->path,

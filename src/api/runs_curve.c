@@ -33,6 +33,49 @@ static bool ask_ledger(struct runs_curve *c, const struct audit_case *a)
 	return ok;
 }
 
+/* How many samples an attempt consumed since it went on, at the steps at which that bends. */
+static bool add_knots(struct runs_curve *c, const struct ledger *l, const struct ledger_attempt *a)
+{
+	double samples = 0;
+
+	for (uint32_t k = 0; k < a->steps; k++) {
+		const struct ledger_step *s = &l->steps.items[a->first + k];
+		samples += s->n;
+		if (k + 1 < a->steps && s[1].n == s->n && s[1].step == s->step + 1)
+			continue;
+		struct consumed_knot *knot = array_push(&c->knots, SIZE_MAX);
+		if (!knot)
+			return false;
+		*knot = (struct consumed_knot){(double)s->step, samples};
+	}
+	return true;
+}
+
+/* The samples of all attempts of which the log holds every step since they went on. */
+static bool count_samples(struct runs_curve *c, const struct audit_case *a)
+{
+	for (size_t i = 0; a->lineage && i < a->lineage->attempts.count; i++) {
+		const struct lineage_attempt *n = &a->lineage->attempts.items[i];
+		const struct ledger_attempt *b = &a->ledger->attempts.items[i];
+		size_t first = c->knots.count;
+		if (!n->member || b->steps == 0 || n->from_step == LEDGER_NO_STEP || n->gap > 0)
+			continue;
+		struct stitch_amounts *slot =
+			add_knots(c, a->ledger, b) ? array_push(&c->amounts, SIZE_MAX) : NULL;
+		if (!slot)
+			return false;
+		/* The knots may move until all are there. */
+		*slot = (struct stitch_amounts){
+			.from = (double)n->from_step, .n = c->knots.count - first};
+	}
+	size_t at = 0;
+	for (size_t i = 0; i < c->amounts.count; i++) {
+		c->amounts.items[i].list = c->knots.items + at;
+		at += c->amounts.items[i].n;
+	}
+	return true;
+}
+
 /* What the user tells of attempts is of those of the sample log, where there is one. */
 static int stitch_curve(struct runs_curve *c, const struct audit_case *a,
 	const struct audit_options *o, struct error *e)
@@ -50,6 +93,8 @@ static int stitch_curve(struct runs_curve *c, const struct audit_case *a,
 		.save_count = c->saves.count,
 		.resumes = c->resumes.items,
 		.resume_count = c->resumes.count,
+		.amounts = c->amounts.items,
+		.amount_count = c->amounts.count,
 		.first = NAN,
 		.last = NAN};
 	int status = case_curve_open(&c->curve, &c->log, &so, a, e);
@@ -74,7 +119,7 @@ int runs_open_curve(struct runs_curve *c, struct report *r, const struct run *ru
 	if (c->log.points.count == 0)
 		return RP_OK;
 	const struct limits *limits = &o->common.limits;
-	if (!ask_ledger(c, a) ||
+	if (!ask_ledger(c, a) || !count_samples(c, a) ||
 		!curves_add_saves(&c->saves, run->folders.items, run->folders.count, limits) ||
 		!curves_add_saves(
 			&c->saves, run->checkpoints.items, run->checkpoints.count, limits))
@@ -92,6 +137,8 @@ void runs_close_curve(struct runs_curve *c)
 	curve_release(&c->log);
 	array_release(&c->resumes);
 	array_release(&c->saves);
+	array_release(&c->knots);
+	array_release(&c->amounts);
 }
 
 static const char *setting(struct report *r, const struct case_curve *c, const char *const *names)

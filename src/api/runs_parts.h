@@ -36,6 +36,15 @@ void runs_add_losses(
 
 /* Checkpoints beside the logs ------------------------------------------------------------------ */
 
+/* A resume of which the logs say that it did not go on as it should, and in what. */
+enum runs_doubt_kind { RUNS_DOUBT_DATA, RUNS_DOUBT_RANDOMNESS };
+struct runs_doubt {
+	uint8_t kind;    /* enum runs_doubt_kind */
+	bool told;       /* a checkpoint of its step was looked at */
+	int64_t attempt; /* number */
+	double step;
+};
+
 struct runs_beside {
 	struct report *r;
 	struct report_table *table;
@@ -47,7 +56,15 @@ struct runs_beside {
 	struct curve_trouble trouble;
 	int64_t safe_step; /* -1: none */
 	const char *safe_path;
+	ARRAY(struct runs_doubt) doubts; /* the caller releases them */
 };
+
+/* Gather the resumes of which the rules over the logs know something; false where memory ran out.
+ */
+bool runs_find_doubts(struct runs_beside *b, const struct audit_case *c);
+
+/* Tell what a checkpoint of that step lacks which explains the resumes from it. */
+void runs_tell_causes(struct runs_beside *b, struct state *s, int64_t step);
 
 /* Judge the checkpoints that lie beside a run, and fill their table. */
 int runs_add_checkpoints(struct runs_beside *b, const struct run *run, struct error *e);
@@ -60,6 +77,9 @@ struct runs_curve {
 	struct curve_log log;
 	struct case_curve curve;
 	ARRAY(double) resumes, saves;
+	/* What the sample log has of each attempt's samples. */
+	ARRAY(struct consumed_knot) knots;
+	ARRAY(struct stitch_amounts) amounts;
 	bool any;
 };
 

@@ -144,6 +144,19 @@ static void add_first(struct strbuf *b, const struct resume_series *s, bool mean
 	strbuf_add_text(b, s->matched == 1 ? " matches" : "s match");
 }
 
+static void add_rate(const struct curve_resume *r, struct strbuf *b)
+{
+	static const char *const words[] = {[RATE_RESTARTED] = "starts again",
+		[RATE_LAG] = "is that of other steps",
+		[RATE_PACE] = "goes at another pace",
+		[RATE_LENGTH] = "jumps",
+		[RATE_SCALED] = "jumps",
+		[RATE_JUMP] = "jumps"};
+
+	if (r->rate.kind > RATE_CONTINUES)
+		strbuf_printf(b, "; the learning rate %s", words[r->rate.kind]);
+}
+
 static void add_further(const struct curve_resume *r, struct strbuf *b)
 {
 	if (r->explained && r->check.outcome >= RESUME_SAME_BATCHES)
@@ -152,6 +165,7 @@ static void add_further(const struct curve_resume *r, struct strbuf *b)
 		strbuf_add_text(b, "; repeats earlier steps");
 	if (r->low.found)
 		strbuf_add_text(b, "; low at first, as replayed data makes it");
+	add_rate(r, b);
 }
 
 /* What came of comparing over the same samples: "32 samples a step for 16: …". */
@@ -162,9 +176,16 @@ static void add_by_amount(
 
 	if (k->outcome < RESUME_MATCHES)
 		strbuf_add_text(b, "not checked: ");
-	text_add_rounded(b, k->after, 6);
-	strbuf_printf(b, " %s a step for ", unit);
-	text_add_rounded(b, k->before, 6);
+	if (k->guessed) {
+		unit = "samples";
+		strbuf_add_text(b, "a step has, by the losses, ");
+		text_add_rounded(b, k->after, 3);
+		strbuf_add_text(b, " times the samples");
+	} else {
+		text_add_rounded(b, k->after, 6);
+		strbuf_printf(b, " %s a step for ", unit);
+		text_add_rounded(b, k->before, 6);
+	}
 	strbuf_add_text(b, ", and ");
 	switch (k->outcome) {
 	case RESUME_ALONE:
@@ -298,7 +319,8 @@ int curve_of_ledger(
 		return RP_OK;
 	struct curve_file *file = array_push(&l->files, SIZE_MAX);
 	bool ok = file && add_series(l, CURVE_LOSS, "loss") && add_series(l, CURVE_LR, "lr") &&
-		  add_series(l, CURVE_GRAD_NORM, "grad_norm");
+		  add_series(l, CURVE_GRAD_NORM, "grad_norm") &&
+		  add_series(l, CURVE_BATCH, "global batch");
 	if (file)
 		*file = (struct curve_file){
 			.path = g->path, .format = "ledger", .writer = "sample log", .note = ""};
@@ -314,7 +336,8 @@ int curve_of_ledger(
 			/* A step without a loss of its own says nothing, and is no NaN. */
 			ok = (isnan(s->loss) || add_point(l, 0, s->step, s->loss)) &&
 			     add_point(l, 1, s->step, s->lr) &&
-			     add_point(l, 2, s->step, s->grad_norm);
+			     add_point(l, 2, s->step, s->grad_norm) &&
+			     add_point(l, 3, s->step, s->n > 0 ? (float)s->n : NAN);
 		}
 	}
 	return ok ? RP_OK : no_memory(e);

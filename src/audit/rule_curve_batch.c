@@ -168,6 +168,16 @@ static void tell_counter(struct findings *sink, const struct case_curve *c,
 		f->meaning = "only the number: the loss is that of the right samples";
 }
 
+/* Whether it is told already that the resume set the epoch back. */
+static bool is_told(const struct findings *sink, const struct curve_resume *r)
+{
+	for (size_t i = 0; i < sink->list.count; i++)
+		if (sink->list.items[i].code == FINDING_P103 &&
+			sink->list.items[i].place.step_first == llround(r->check.from))
+			return true;
+	return false;
+}
+
 /* The rule --------------------------------------------------------------------------------------
  */
 
@@ -190,7 +200,8 @@ static void run_batch(struct audit_case *a, struct findings *sink, struct covera
 		enum counter_state state = state_of(c, r->check.attempt, &ratio);
 		if (r->ramp.found)
 			tell_ramp(sink, c, r);
-		if (state > COUNTER_CONTINUES)
+		if (state > COUNTER_CONTINUES &&
+			!(c->stitch.unit == CURVE_EPOCHS && is_told(sink, r)))
 			tell_counter(sink, c, r, state, ratio);
 		checked += state != COUNTER_UNKNOWN;
 		if (state == COUNTER_UNKNOWN)

@@ -56,15 +56,23 @@ static void tell_match(
 static const char *batch_words(
 	struct findings *sink, const struct case_curve *c, const struct resume_check *k)
 {
+	if (k->guessed)
+		return findings_text(sink, "if a step has %s times the samples, as it seems",
+			rounded_text(sink, k->after, 3));
 	return findings_text(sink, "with %s %s a step for %s before", number(sink, k->after),
 		curve_unit_name(c->stitch.unit), number(sink, k->before));
+}
+
+static const char *unit_of(const struct case_curve *c, const struct resume_check *k)
+{
+	return k->guessed ? "samples" : curve_unit_name(c->stitch.unit);
 }
 
 /* What the comparison rests on. */
 static const char *amount_evidence(
 	struct findings *sink, const struct case_curve *c, const struct resume_check *k)
 {
-	const char *unit = curve_unit_name(c->stitch.unit);
+	const char *unit = unit_of(c, k);
 	const char *text = findings_text(sink,
 		"%s of the same %s: the loss differs by %s there, and other %s would differ by about "
 		"%s",
@@ -84,7 +92,7 @@ static void tell_match_by_amount(
 	const struct resume_check *k = &r->check;
 	struct finding *f = finding_add(sink, FINDING_L190,
 		"%s: %s, the loss over the same %s is that of attempt %u", resume_name(sink, c, r),
-		batch_words(sink, c, k), curve_unit_name(c->stitch.unit),
+		batch_words(sink, c, k), unit_of(c, k),
 		c->stitch.attempts.items[k->reference].number);
 
 	curve_place(f, c, k->loss.first_x, k->loss.last_x);
@@ -298,13 +306,29 @@ static bool reference_has_it(const struct case_curve *c, const struct curve_resu
 	       sign * (level_before(c, t, r) - sum / (double)n) > SAME_SHARE * l->depth;
 }
 
+/* What was trained in the low stretch: in steps, or in samples where the line is shown by them. */
+static double low_length(const struct case_curve *c, const struct curve_resume *r)
+{
+	return stitch_shown(&c->stitch, r->check.attempt, r->low.last_x) -
+	       stitch_shown(&c->stitch, r->check.attempt, r->check.from);
+}
+
+static const char *length_words(struct findings *sink, const struct case_curve *c, double length)
+{
+	return c->stitch.by == c->stitch.axis || c->stitch.by == CURVE_EPOCHS
+		       ? counted_text(sink, (uint64_t)llround(length), "step")
+		       : findings_text(sink, "%s %s", count_text(sink, llround(length)),
+				 curve_unit_name(c->stitch.by));
+}
+
 static void tell_low(
 	struct findings *sink, const struct case_curve *c, const struct curve_resume *r)
 {
 	const struct resume_low *l = &r->low;
 	const char *who = resume_name(sink, c, r);
+	uint32_t parent = c->stitch.attempts.items[r->check.attempt].parent;
 	double first = r->check.from + 1;
-	double length = l->last_x - r->check.from;
+	double length = low_length(c, r), before = stitch_shown(&c->stitch, parent, r->check.from);
 	struct finding *f;
 
 	if (!isnan(r->replayed_to)) {
@@ -313,7 +337,7 @@ static void tell_low(
 			"steps back up behind them",
 			who, rounded_text(sink, l->depth, 3),
 			curve_steps_in(sink, c, r->check.attempt, first, l->last_x));
-		f->observed = quantity_real(length);
+		f->observed = quantity_real(l->last_x - r->check.from);
 		f->expected = quantity_real(r->replayed_to - r->check.from);
 		f->unit = "steps until the loss is back, and of replay";
 	} else {
@@ -322,10 +346,11 @@ static void tell_low(
 			"replay of about %s",
 			who, rounded_text(sink, l->depth, 3),
 			curve_steps_in(sink, c, r->check.attempt, first, l->last_x),
-			counted_text(sink, (uint64_t)llround(length), "step"));
+			length_words(sink, c, length));
 		f->observed = quantity_real(l->depth);
 		f->unit = "below the trend";
-		if (fabs(length - r->check.from) <= 2 * c->spikes.interval)
+		if (fabs(length - before) <=
+			2 * c->spikes.interval * length / (l->last_x - r->check.from))
 			f->cause = "as long as the run was before the resume: from the start again";
 	}
 	curve_place(f, c, first, l->last_x);

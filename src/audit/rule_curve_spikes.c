@@ -69,16 +69,31 @@ static bool was_skipped(const struct case_curve *c, const struct spike *k)
 /* Words -----------------------------------------------------------------------------------------
  */
 
+/* "12 steps", "0.25 epochs" */
+static const char *distance(struct findings *sink, const struct case_curve *c, double d)
+{
+	if (c->stitch.axis == CURVE_STEPS)
+		return counted_text(sink, (uint64_t)llround(d), "step");
+	return findings_text(
+		sink, "%s %s", rounded_text(sink, d, 3), curve_unit_name(c->stitch.axis));
+}
+
 static const char *place_words(
 	struct findings *sink, const struct case_curve *c, const struct spike *k)
 {
-	const char *far = counted_text(sink, (uint64_t)llround(fabs(k->x - k->place_x)), "step");
+	const char *far = distance(sink, c, fabs(k->x - k->place_x));
 	const char *side = k->x >= k->place_x ? "after" : "before";
 
 	switch (k->place) {
 	case SPIKE_AT_RESUME:
-		return findings_text(
-			sink, "%s after the resume from %s", far, curve_at(sink, c, k->place_x));
+		return findings_text(sink, "%s after the resume from %s%s", far,
+			curve_at(sink, c, k->place_x),
+			k->alike == 0
+				? ""
+				: findings_text(sink,
+					  ", where one may well lie by accident: the run has %s as high "
+					  "elsewhere",
+					  count_text(sink, (int64_t)k->alike)));
 	case SPIKE_AT_WARMUP_END:
 		return findings_text(sink, "%s %s the end of the warm-up at %s", far, side,
 			curve_at(sink, c, k->place_x));
@@ -96,16 +111,17 @@ static const char *place_words(
 	}
 }
 
-static const char *lead_words(struct findings *sink, const struct spike *k)
+static const char *lead_words(
+	struct findings *sink, const struct case_curve *c, const struct spike *k)
 {
 	if (isnan(k->lead))
 		return "";
 	if (k->lead > 0)
-		return findings_text(sink, "; the gradient norm rose %s before",
-			counted_text(sink, (uint64_t)llround(k->lead), "step"));
+		return findings_text(
+			sink, "; the gradient norm rose %s before", distance(sink, c, k->lead));
 	return k->lead == 0 ? "; the gradient norm rose with it"
 			    : findings_text(sink, "; the gradient norm rose %s later",
-				      counted_text(sink, (uint64_t)llround(-k->lead), "step"));
+				      distance(sink, c, -k->lead));
 }
 
 /* What a point is: said where one covers many steps, which flatten a spike. */
@@ -128,11 +144,11 @@ static const char *height_words(struct findings *sink, const struct spike *k)
 		rounded_text(sink, k->peak, 4));
 }
 
-static const char *back_words(struct findings *sink, const struct spike *k)
+static const char *back_words(
+	struct findings *sink, const struct case_curve *c, const struct spike *k)
 {
 	if (!isnan(k->end_x))
-		return findings_text(sink, "back after %s",
-			counted_text(sink, (uint64_t)llround(k->end_x - k->x), "step"));
+		return findings_text(sink, "back after %s", distance(sink, c, k->end_x - k->x));
 	if (k->rising)
 		return "rising still at the end of the log";
 	if (isnan(k->level) || k->class == SPIKE_OPEN)
@@ -189,10 +205,10 @@ static const char *message(struct findings *sink, const struct case_curve *c, co
 			rounded_text(sink, k->baseline, 4), rounded_text(sink, k->level, 4));
 	case SPIKE_DIVERGED:
 		return findings_text(sink, "at %s the loss rises %s and does not come back: %s", at,
-			height_words(sink, k), back_words(sink, k));
+			height_words(sink, k), back_words(sink, c, k));
 	default:
 		return findings_text(sink, "at %s the loss rises %s, %s", at, height_words(sink, k),
-			back_words(sink, k));
+			back_words(sink, c, k));
 	}
 }
 
@@ -200,7 +216,7 @@ static void tell_spike(struct findings *sink, const struct case_curve *c, const 
 {
 	const struct stitch_value *again =
 		k->place == SPIKE_AT_RESUME ? same_elsewhere(c, k) : NULL;
-	bool own = k->place != SPIKE_AT_RESUME || again != NULL;
+	bool own = k->place != SPIKE_AT_RESUME || again != NULL || k->alike > 0;
 	struct finding *f = finding_add(sink, code_of(k, own), "%s%s", message(sink, c, k),
 		k->dead ? ", in a branch that was rolled back" : "");
 	double last = !isnan(k->end_x) ? k->end_x : isnan(k->peak_x) ? k->x : k->peak_x;
@@ -210,8 +226,9 @@ static void tell_spike(struct findings *sink, const struct case_curve *c, const 
 	f->expected = quantity_real(k->baseline);
 	if (k->class == SPIKE_NOT_FINITE)
 		f->observed = f->expected = (struct quantity){0};
-	f->meaning = findings_text(sink, "%s%s%s%s", place_words(sink, c, k), lead_words(sink, k),
-		interval_words(sink, c), k->dead ? "" : curve_sources(sink, c, k->x, last));
+	f->meaning =
+		findings_text(sink, "%s%s%s%s", place_words(sink, c, k), lead_words(sink, c, k),
+			interval_words(sink, c), k->dead ? "" : curve_sources(sink, c, k->x, last));
 	if (again)
 		f->cause = findings_text(sink, "attempt %u has it at the same step: the data's",
 			c->stitch.attempts.items[again->attempt].number);

@@ -6,10 +6,10 @@
 #include "audit/verdict.h"
 #include "base/error.h"
 #include "base/strbuf.h"
+#include "base/write.h"
 #include "cli/options.h"
 #include "report/json_writer.h"
 #include "report/report.h"
-#include "report/write_log.h"
 
 #define WIDTH_PIPED 100u /* columns where stdout is no terminal: the same in every environment */
 
@@ -31,7 +31,7 @@ int answer_report(const struct options *o, struct report *r);
 
 /* Make a text piece by piece; what was left out of it goes into the report. */
 typedef int answer_make_fn(
-	struct report *r, log_write_fn *write, void *out, const void *context, struct error *e);
+	struct report *r, text_write_fn *write, void *out, const void *context, struct error *e);
 
 /*
  * Answer with such a text: to stdout as it comes, or to the file that -o names, which gets its name

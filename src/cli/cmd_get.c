@@ -557,16 +557,9 @@ static int answer(struct get *g)
 {
 	const struct options *o = g->in->options;
 	struct strbuf out;
-	int status = EXIT_STATUS_FINE;
+	int status = inside_status(
+		g->in, g->matches.count > 0 ? NULL : &g->path, o->operands[1], g->truncated);
 
-	if (g->matches.count == 0 && !g->truncated) {
-		status = EXIT_STATUS_FINDINGS;
-		inside_complain_no_match(g->in, &g->path, o->operands[1]);
-	}
-	if (g->truncated)
-		inside_complain_truncated();
-	if (g->in->unreadable > 0 || g->truncated)
-		status = EXIT_STATUS_UNDECIDED;
 	answer_init(&out, o);
 	out.failed = g->failed || g->in->failed;
 	if (o->json)

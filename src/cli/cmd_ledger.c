@@ -64,7 +64,7 @@ struct export
 };
 
 static int make_export(
-	struct report *r, log_write_fn *write, void *out, const void *context, struct error *e)
+	struct report *r, text_write_fn *write, void *out, const void *context, struct error *e)
 {
 	const struct export *x = context;
 

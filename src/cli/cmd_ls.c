@@ -368,16 +368,10 @@ static int answer(struct ls *ls)
 {
 	const struct options *o = ls->in->options;
 	struct strbuf out;
-	int status = EXIT_STATUS_FINE;
+	bool missed = ls->has_path && ls->matches == 0;
+	int status = inside_status(ls->in, missed ? &ls->path : NULL,
+		ls->has_path ? o->operands[1] : NULL, ls->truncated);
 
-	if (ls->has_path && ls->matches == 0 && !ls->truncated) {
-		status = EXIT_STATUS_FINDINGS;
-		inside_complain_no_match(ls->in, &ls->path, o->operands[1]);
-	}
-	if (ls->truncated)
-		inside_complain_truncated();
-	if (ls->in->unreadable > 0 || ls->truncated)
-		status = EXIT_STATUS_UNDECIDED;
 	answer_init(&out, o);
 	out.failed = ls->failed || ls->in->failed;
 	if (o->json)

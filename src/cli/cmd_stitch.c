@@ -61,7 +61,7 @@ struct table {
 };
 
 static int make_table(
-	struct report *r, log_write_fn *write, void *out, const void *context, struct error *e)
+	struct report *r, text_write_fn *write, void *out, const void *context, struct error *e)
 {
 	const struct table *t = context;
 

@@ -359,7 +359,7 @@ static void suggest_in(
 	arena_release(&arena);
 }
 
-void inside_complain_no_match(struct inside *in, const struct path *path, const char *text)
+static void complain_no_match(struct inside *in, const struct path *path, const char *text)
 {
 	const struct limits *limits = &in->options->verify.limits;
 	struct error said = ERROR_INIT;
@@ -390,11 +390,22 @@ void inside_complain_no_match(struct inside *in, const struct path *path, const 
 	strbuf_release(&b);
 }
 
-void inside_complain_truncated(void)
+static void complain_truncated(void)
 {
 	struct error said = ERROR_INIT;
 
 	fail(&said, RP_E_LIMIT, ERROR_NO_OFFSET,
 		"the search ended early; there may be more (--limit nodes=N, --limit depth=N)");
 	answer_complain(NULL, &said);
+}
+
+int inside_status(struct inside *in, const struct path *missed, const char *text, bool truncated)
+{
+	if (missed && !truncated)
+		complain_no_match(in, missed, text);
+	if (truncated)
+		complain_truncated();
+	return in->unreadable > 0 || truncated ? EXIT_STATUS_UNDECIDED
+	       : missed                        ? EXIT_STATUS_FINDINGS
+					       : EXIT_STATUS_FINE;
 }

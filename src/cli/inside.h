@@ -53,13 +53,11 @@ int inside_each(struct inside *in, inside_visit_fn *visit, void *context, struct
 bool inside_parse(struct inside *in, const char *text, struct path *path, int *status);
 
 /*
- * Say that nothing matches, with what would: the same name elsewhere, or a name like it in the same
- * place.
+ * The exit status of what was found. Where nothing matches the path `missed` (else NULL), which the
+ * user typed as `text`, it is said with what would: the same name elsewhere, or a name like it in
+ * the same place; and so is that limits cut the search short.
  */
-void inside_complain_no_match(struct inside *in, const struct path *path, const char *text);
-
-/* Say that limits cut the search short. */
-void inside_complain_truncated(void);
+int inside_status(struct inside *in, const struct path *missed, const char *text, bool truncated);
 
 /* A copy of a buffer that lives as long as `in`; "" when memory ran out, which is kept in
  * in->failed. */

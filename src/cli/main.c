@@ -6,6 +6,7 @@
  *
  * base/       what every other file stands on
  *   slice, strbuf, array, arena   text and memory, each with a cap from birth
+ *   write                         where long texts go
  *   names, lookup                 sets of names; rows of tables by hash
  *   team                          threads that do the same to a member each
  *   size, cursor, source          arithmetic on sizes, bytes in hand, bytes in a file
@@ -76,6 +77,7 @@
  *   naming, names.def, words.def, roles.def
  *                                 what the name of a series says
  *   rows, xs.def                  records of names and numbers into points
+ *   number                        numbers of lines, eight digits at a time
  *   writers, writers.def          who wrote a file, from the names of its series
  *   read_jsonl, members           JSON lines; the numbers of an object
  *   read_table                    CSV and TSV
@@ -91,7 +93,8 @@
  *                                 first steps against the dead branch; earlier steps again; low stretches
  *   consumed, stitch_consumed     how many samples a step has; with another batch at a resume: resume_amounts,
  *                                 resume_ramp
- *   rate                          whether the learning rate goes on at a resume
+ *   rate, rate_amounts, rate_launch
+ *                                 whether the learning rate goes on at a resume; what launches say of it
  *   spikes, spikes_place, spikes_olmo, window
  *                                 spikes and shifts; what is near them; another rule; running medians
  * audit/      the rules: audit, case, rules.def, rule_integrity, rule_position, rule_rng, rule_counters,
@@ -109,7 +112,7 @@
  * report/     answers: report (the data), render_text, render_json, render_gate, page, json_writer, explain,
  *             plot (a curve as characters), write_log (a ledger as text)
  * api/        the commands as functions that fill a report: verify, compare, show, init, runs (audit:
- *             runs_parts, runs_tables, runs_checkpoints, runs_curve; rehearsal);
+ *             runs_parts, runs_tables, runs_checkpoints, runs_causes, runs_curve; rehearsal);
  *             run_paths (which paths are one run), compare_runs, curves (stitch: curves_parts, curves_tables, curves_rows,
  *             curves_confirm), logs (ledger), subject, choose,
  *             contender, conclude, overview, run (the run file), history, take_snapshot

@@ -67,6 +67,7 @@ size_t console_plain(struct slice text, char *out, uint16_t *from);
  * a zone is taken for UTC. Of dates with two slashes the month comes first, unless it cannot be
  * one.
  */
+#define CONSOLE_CLOCK_MIN 19u /* bytes of the shortest one */
 double console_clock(struct slice text);
 
 /*

@@ -16,8 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/scan.h"
 #include "curve/console_parts.h"
+#include "curve/number.h"
 
 #define FORMS_MAX 16u
 #define LINE_BYTES 2048u /* of a line whose form is kept */
@@ -27,22 +27,6 @@
 #define LEARNED_FREE 64u /* forms that are learned though few lines had them */
 #define LEARNED_SHARE 4u /* then one in so many lines that had one */
 #define WHOLE_DIGITS 15u /* that console_match() takes for a number */
-#define MANTISSA_DIGITS 19u
-
-/* How a number is written. */
-enum written {
-	WRITTEN_SIGN = 1,
-	WRITTEN_GROUPED = 2, /* by commas */
-	WRITTEN_POINT = 4,
-	WRITTEN_EXPONENT = 8,
-};
-
-struct number {
-	uint64_t mantissa;      /* wrong where there are more than MANTISSA_DIGITS digits */
-	unsigned digits, whole; /* of them, before the point */
-	int last;               /* the power of ten of its last digit */
-	unsigned written;
-};
 
 /* Eight bytes of text: equal in `mask`, digits in `digit`. */
 struct word {
@@ -112,86 +96,9 @@ void console_forms_free(struct console_forms *forms)
 	free(forms);
 }
 
-/* Numbers -------------------------------------------------------------------------------------- */
-
 static bool is_digit(char c)
 {
 	return c >= '0' && c <= '9';
-}
-
-static const char *add_digits(const char *p, struct number *n)
-{
-	static const uint32_t powers[] = {
-		1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000};
-	unsigned count;
-	uint64_t value;
-
-	do {
-		count = scan_digits(p, &value);
-		n->mantissa = n->mantissa * powers[count] + value;
-		n->digits += count;
-		p += count;
-	} while (count == 8);
-	return p;
-}
-
-/* Whether a comma and three digits, and no fourth, are at `p`. */
-static bool is_group(const char *p)
-{
-	return *p == ',' && is_digit(p[1]) && is_digit(p[2]) && is_digit(p[3]) && !is_digit(p[4]);
-}
-
-static const char *scan_exponent(const char *p, struct number *n)
-{
-	const char *digits = p + 1 + (p[1] == '-' || p[1] == '+');
-	int exponent = 0;
-
-	if (!is_digit(*digits))
-		return p;
-	for (; is_digit(*digits); digits++)
-		if (exponent < 10000)
-			exponent = exponent * 10 + (*digits - '0');
-	n->last += p[1] == '-' ? -exponent : exponent;
-	n->written |= WRITTEN_EXPONENT;
-	return digits;
-}
-
-/*
- * The longest number at `p`: a minus, digits, groups of three of them behind commas, a point with
- * digits, an exponent. NULL where there is none. What is behind the text must be no digit, and
- * eight bytes more must be readable.
- */
-static const char *scan_number(const char *p, struct number *n)
-{
-	*n = (struct number){0};
-	if (*p == '-') {
-		n->written = WRITTEN_SIGN;
-		p++;
-	}
-	p = add_digits(p, n);
-	if (n->digits == 0)
-		return NULL;
-	n->whole = n->digits;
-	if (*p == ',' && n->digits <= 3)
-		for (; is_group(p); p += 4)
-			n->written |= WRITTEN_GROUPED;
-	if (*p == '.' && is_digit(p[1])) {
-		p = add_digits(p + 1, n);
-		n->last = (int)n->whole - (int)n->digits;
-		n->written |= WRITTEN_POINT;
-	}
-	return *p == 'e' || *p == 'E' ? scan_exponent(p, n) : p;
-}
-
-/* As curve_number() has it, without suffixes. */
-static bool value_of(const struct number *n, struct slice text, double *value, float *resolution)
-{
-	if (n->written & WRITTEN_GROUPED || n->digits > MANTISSA_DIGITS ||
-		!curve_decimal(n->mantissa, n->last, value, resolution))
-		return curve_number(text, false, value, resolution);
-	if (n->written & WRITTEN_SIGN)
-		*value = -*value;
-	return true;
 }
 
 /* Fitting -------------------------------------------------------------------------------------- */
@@ -217,7 +124,7 @@ static bool is_written_like(const struct number *n, const struct piece *piece)
 	unsigned differs = n->written ^ piece->written;
 
 	if (piece->loosely)
-		return !(differs & WRITTEN_GROUPED);
+		return !(differs & NUMBER_GROUPED);
 	return differs == 0 && n->whole <= WHOLE_DIGITS;
 }
 
@@ -241,7 +148,7 @@ static bool fits(const struct form *f, struct slice line, struct fit *fit)
 			break;
 		struct number *n = &fit->numbers[i];
 		fit->at[i] = p;
-		p = scan_number(p, n);
+		p = number_scan(p, n);
 		if (!p || !is_written_like(n, piece))
 			return false;
 		fit->ends[i] = p;
@@ -270,7 +177,8 @@ static bool x_of(const struct form *f, const struct fit *fit, double *x)
 		*x = (double)n->mantissa;
 		return *x > 0 || !(f->shape->flags & CONSOLE_AT_LAUNCH);
 	}
-	return value_of(n, between(fit, &f->x_begin, &f->x_end), x, &resolution) && isfinite(*x);
+	return number_value(n, between(fit, &f->x_begin, &f->x_end), x, &resolution) &&
+	       isfinite(*x);
 }
 
 static int take_field(struct console *c, struct console_place *at, const struct form *f,
@@ -286,13 +194,13 @@ static int take_field(struct console *c, struct console_place *at, const struct 
 	int status;
 
 	if (to->series == CONSOLE_NO_SERIES ||
-		!value_of(&fit->numbers[to->piece], field.value, &value, &resolution) ||
+		!number_value(&fit->numbers[to->piece], field.value, &value, &resolution) ||
 		(s->flags & CONSOLE_EACH_RANK && value == -1))
 		status = console_add_field(c, at, &field, e);
 	else
 		status = console_put(c, at, to->series, value,
 			console_resolution_of(s, to->quoted, value, resolution), e);
-	if (status == RP_OK)
+	if (status == RP_OK && s->flags & CONSOLE_MEGATRON)
 		console_notice(c, at, &field, row);
 	return status;
 }
@@ -307,9 +215,10 @@ static int take_fitting(struct console *c, const struct form *f, const struct fi
 
 	c->cut = NULL;
 	c->bar_follows = false;
-	c->r->wall =
-		console_clock((struct slice){line.p, (size_t)(place(fit, &f->clock) - line.p)});
-	if (console_flush_bar(c, e) < 0)
+	size_t before = (size_t)(place(fit, &f->clock) - line.p);
+	c->r->wall = before < CONSOLE_CLOCK_MIN ? (double)NAN
+						: console_clock((struct slice){line.p, before});
+	if (c->bar.count > 0 && console_flush_bar(c, e) < 0)
 		return e->status;
 	if (s->flags & CONSOLE_BITS)
 		c->note = CONSOLE_NOTE_BITS;
@@ -317,7 +226,7 @@ static int take_fitting(struct console *c, const struct form *f, const struct fi
 	for (size_t i = 0; i < f->field_count; i++)
 		if (take_field(c, &at, f, &f->fields[i], fit, &row, e) < 0)
 			return e->status;
-	if (console_end_row(c, &at, &row, e) < 0)
+	if (s->flags & CONSOLE_MEGATRON && console_end_row(c, &at, &row, e) < 0)
 		return e->status;
 	if (!(s->flags & CONSOLE_AS_STEPS))
 		return RP_OK;
@@ -455,7 +364,7 @@ static bool number_at(const struct learning *g, size_t i, size_t *end, struct nu
 
 	if (!is_digit(*p) && !(*p == '-' && is_digit(p[1]) && (i == 0 || !is_digit(p[-1]))))
 		return false;
-	*end = (size_t)(scan_number(p, n) - g->text);
+	*end = (size_t)(number_scan(p, n) - g->text);
 	for (size_t k = i; k < *end; k++)
 		if (g->named[k] || g->from[k] != g->from[i] + (k - i))
 			return false;
@@ -618,12 +527,13 @@ static bool find_x(struct learning *g, const struct console *c, const struct con
 	return true;
 }
 
-/* The time is looked for before the row's key or brace, in which no escape sequence may stand. */
+/* The time is looked for before the row's key or brace: no escape sequence may stand in there. */
 static bool find_clock(struct learning *g, const struct console_found *m)
 {
 	size_t end = m->shape->style == CONSOLE_DICT ? m->head.fields : m->key;
 
-	return g->from[end] == end && point_at(g, end, &g->f->clock);
+	g->f->clock = (struct point){0};
+	return end == 0 || (g->from[end - 1] == end - 1 && point_behind(g, end - 1, &g->f->clock));
 }
 
 static bool learn(struct learning *g, const struct console *c, struct slice raw,

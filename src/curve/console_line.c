@@ -209,7 +209,7 @@ double console_clock(struct slice text)
 {
 	if (text.n > CLOCK_WITHIN)
 		text.n = CLOCK_WITHIN;
-	for (size_t i = 0; i + 19 <= text.n; i++) {
+	for (size_t i = 0; i + CONSOLE_CLOCK_MIN <= text.n; i++) {
 		if (!is_digit(text.p[i]) || (i > 0 && is_digit(text.p[i - 1])))
 			continue;
 		double clock = clock_at(text, i);

@@ -163,8 +163,6 @@ void console_notice(struct console *c, const struct console_place *at,
 {
 	float resolution;
 
-	if (!(at->shape->flags & CONSOLE_MEGATRON))
-		return;
 	if (at->role == CURVE_LOSS) {
 		row->has_loss = true;
 		c->loss_name_n = f->name.n <= CONSOLE_NAME_MAX ? f->name.n : 0;
@@ -186,8 +184,6 @@ int console_end_row(
 	double covered = at->x - c->before;
 	bool all_skipped = row->skipped > 0 && !(covered > row->skipped);
 
-	if (!(at->shape->flags & CONSOLE_MEGATRON))
-		return RP_OK;
 	c->before = at->x;
 	if (row->skipped > 0 && curve_mark(c->r, CURVE_SKIPPED, CURVE_STEPS, at->x, row->skipped,
 					(struct slice){"", 0}, e) < 0)
@@ -221,7 +217,7 @@ int console_take_fields(struct console *c, struct console_place *at, struct slic
 		bool is_x = s->how == CONSOLE_X_IS_FIELD && slice_is(f.name, s->head);
 		if (!is_x && console_add_field(c, at, &f, e) < 0)
 			return e->status;
-		if (!is_x)
+		if (!is_x && s->flags & CONSOLE_MEGATRON)
 			console_notice(c, at, &f, &row);
 		if (is_x && !c->x_field.name.p)
 			c->x_field = f;
@@ -229,5 +225,5 @@ int console_take_fields(struct console *c, struct console_place *at, struct slic
 			c->taken[c->taken_count] = (struct console_taken){f, at->series, is_x};
 		c->taken_count++;
 	}
-	return console_end_row(c, at, &row, e);
+	return s->flags & CONSOLE_MEGATRON ? console_end_row(c, at, &row, e) : RP_OK;
 }

@@ -371,6 +371,7 @@ bool console_next_guess(struct slice text, size_t *at, struct console_field *f)
 		for (end = digit; end < text.n && !memchr(" \t,;|)]}'\"", text.p[end], 10); end++)
 			;
 		f->value = (struct slice){text.p + digit, end - digit};
+		f->quoted = false;
 		*at = end;
 		return true;
 	}

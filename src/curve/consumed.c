@@ -18,19 +18,21 @@ bool consumed_lay(struct consumed_knots *k, const struct consumed_count *c, size
 	struct consumed_line *out)
 {
 	struct consumed_knot from = {0};
-	double low = -INFINITY, high = INFINITY;
+	double low = -INFINITY, high = INFINITY, room = 0;
 
 	*out = (struct consumed_line){.first = k->list.count};
 	for (size_t i = 0; i < n; i++) {
 		if (i == 0) {
 			from = (struct consumed_knot){c[0].x, c[0].amount};
+			room = c[0].room;
 			if (!push(k, out, from.x, from.amount))
 				return false;
 			continue;
 		}
 		double width = c[i].x - from.x;
-		double least = (c[i].amount - c[i].room - from.amount) / width;
-		double most = (c[i].amount + c[i].room - from.amount) / width;
+		/* Where the line begins is as unsure. */
+		double least = (c[i].amount - c[i].room - room - from.amount) / width;
+		double most = (c[i].amount + c[i].room + room - from.amount) / width;
 		if (fmax(low, least) <= fmin(high, most)) {
 			low = fmax(low, least);
 			high = fmin(high, most);
@@ -39,11 +41,12 @@ bool consumed_lay(struct consumed_knots *k, const struct consumed_count *c, size
 		/* The line bends at the count before this one. */
 		from.amount += (low + high) / 2 * (c[i - 1].x - from.x);
 		from.x = c[i - 1].x;
+		room = c[i - 1].room;
 		if (!push(k, out, from.x, from.amount))
 			return false;
 		width = c[i].x - from.x;
-		low = (c[i].amount - c[i].room - from.amount) / width;
-		high = (c[i].amount + c[i].room - from.amount) / width;
+		low = (c[i].amount - c[i].room - room - from.amount) / width;
+		high = (c[i].amount + c[i].room + room - from.amount) / width;
 	}
 	return n < 2 ||
 	       push(k, out, c[n - 1].x, from.amount + (low + high) / 2 * (c[n - 1].x - from.x));

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "curve/members.h"
 
-#include "base/scan.h"
-#include "curve/read.h"
+#include "curve/number.h"
 
 #define KEY_MAX 512u
 
@@ -30,14 +29,46 @@ static struct slice member_name(struct object_scan *s, struct slice key, bool es
 	return (struct slice){s->name, s->outer + n};
 }
 
+/* The end of a number at `p`, as JSON wants it and as most are written; else NULL. */
+static const char *plain_number(const char *p, double *value, float *resolution)
+{
+	struct number n;
+	const char *end = number_scan(p, &n), *first = p + (*p == '-');
+
+	if (!end || n.written & NUMBER_GROUPED || (*first == '0' && n.whole > 1) ||
+		!memchr(",}] \t\r\n", *end, 7))
+		return NULL;
+	struct slice text = {p, (size_t)(end - p)};
+	return number_value(&n, text, value, resolution) ? end : NULL;
+}
+
 static const char *scan_object(struct object_scan *s, const char *p);
+
+/* The text between quotes, or any other value, that may be a number; where it ends, or NULL. */
+static const char *scan_scalar(const char *p, bool *number, double *value, float *resolution)
+{
+	const char *end = plain_number(p, value, resolution);
+	struct slice text;
+	bool escaped;
+
+	*number = end != NULL;
+	if (end)
+		return end;
+	if (*p == '"') {
+		end = scan_string(p, &text, &escaped);
+	} else {
+		end = scan_any(p);
+		text = (struct slice){p, end ? (size_t)(end - p) : 0};
+	}
+	*number = end && curve_number(text, false, value, resolution);
+	return end;
+}
 
 /* The value at `p`, and what it gives. */
 static const char *scan_value(struct object_scan *s, const char *p, struct slice key, bool escaped)
 {
-	struct slice text;
 	const char *end;
-	bool odd;
+	bool number;
 	double value;
 	float resolution;
 
@@ -52,14 +83,8 @@ static const char *scan_value(struct object_scan *s, const char *p, struct slice
 		s->outer = 0;
 		return end;
 	}
-	if (*p == '"') {
-		end = scan_string(p, &text, &odd);
-	} else {
-		end = scan_any(p);
-		if (end)
-			text = (struct slice){p, (size_t)(end - p)};
-	}
-	if (!end || s->stopped || !curve_number(text, false, &value, &resolution))
+	end = scan_scalar(p, &number, &value, &resolution);
+	if (!number || s->stopped)
 		return end;
 	struct slice name = member_name(s, key, escaped);
 	s->stopped = name.n > 0 && !s->member(s->to, name, value, resolution);

@@ -38,6 +38,18 @@ static enum curve_unit choose_axis(const struct curve_log *l)
 	return axis == CURVE_UNITS ? CURVE_STEPS : axis;
 }
 
+/* Whether the file has it over the axis too: "lm loss vs samples" is "lm loss" again. */
+static bool has_twin(const struct curve_log *l, const struct curve_series *a, enum curve_unit axis)
+{
+	for (size_t i = 0; i < l->series.count; i++) {
+		const struct curve_series *b = &l->series.items[i];
+		if (b->file == a->file && b->role == a->role && b->unit == axis &&
+			b->points == a->points)
+			return true;
+	}
+	return false;
+}
+
 /* How well a series stands for its file: the loss before others, each point's own before means. */
 static unsigned rank_series(const struct curve_series *s)
 {
@@ -634,7 +646,8 @@ int pieces_cut(struct pieces *p, const struct curve_log *l, struct error *e)
 	if (!c.last)
 		return piece_no_memory(e);
 	for (size_t i = 0; i < l->series.count; i++)
-		if (judged(&l->series.items[i]) && l->series.items[i].unit != p->axis)
+		if (judged(&l->series.items[i]) && l->series.items[i].unit != p->axis &&
+			!has_twin(l, &l->series.items[i], p->axis))
 			p->off_axis += l->series.items[i].points;
 	for (uint32_t f = 0; f < l->files.count && status == RP_OK; f++) {
 		c.file = f;

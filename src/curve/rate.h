@@ -47,6 +47,14 @@ struct rate_change {
 void rate_judge(const struct stitch *s, uint32_t attempt, uint32_t reference, double from,
 	struct rate_change *out);
 
+/*
+ * Whether the first rates of an attempt that went on from x are those that the schedule gives by
+ * what was consumed, where the batch changes: Megatron's may count samples. A line through the last
+ * known rates stands for the schedule where no dead branch shows it.
+ */
+bool rate_goes_by_amounts(
+	const struct stitch *s, uint32_t attempt, uint32_t reference, double from);
+
 /* What the launches say that changes a rate. */
 enum rate_declared {
 	RATE_UNDECLARED,

@@ -129,10 +129,10 @@ int curve_add(struct curve_reading *r, uint32_t series, double x, double value, 
 		l->dropped++;
 		return RP_OK;
 	}
-	struct curve_point *p = array_push(&l->points, l->limits->curve_points);
-	if (!p)
+	if (l->points.count == l->points.capacity &&
+		!array_reserve(&l->points, l->points.count + 1, l->limits->curve_points))
 		return no_memory(e);
-	*p = (struct curve_point){.x = x,
+	l->points.items[l->points.count++] = (struct curve_point){.x = x,
 		.value = value,
 		.wall = r->wall,
 		.resolution = resolution,
@@ -217,6 +217,18 @@ static double power_of_ten(int n)
 	if (n >= 0 && n <= EXACT_POWER)
 		return powers[n];
 	return n < 0 && n >= -EXACT_POWER ? 1 / powers[-n] : pow(10, n);
+}
+
+/* The same, rounded, without a division where digits behind the point are as many as usual. */
+static float unit_of(int last)
+{
+#define UNIT(n) (float)(1 / 1e##n)
+	static const float units[] = {UNIT(0), UNIT(1), UNIT(2), UNIT(3), UNIT(4), UNIT(5), UNIT(6),
+		UNIT(7), UNIT(8), UNIT(9), UNIT(10), UNIT(11), UNIT(12), UNIT(13), UNIT(14),
+		UNIT(15), UNIT(16), UNIT(17), UNIT(18), UNIT(19), UNIT(20), UNIT(21), UNIT(22)};
+#undef UNIT
+
+	return last <= 0 && last >= -EXACT_POWER ? units[-last] : (float)power_of_ten(last);
 }
 
 static bool is_digit(char c)
@@ -331,7 +343,7 @@ static bool long_way(struct slice text, bool grouped, double *value)
 
 bool curve_decimal(uint64_t mantissa, int last, double *value, float *resolution)
 {
-	*resolution = (float)power_of_ten(last);
+	*resolution = unit_of(last);
 	return text_decimal(mantissa, last, value);
 }
 
@@ -359,6 +371,6 @@ bool curve_number(struct slice text, bool suffixes, double *value, float *resolu
 	} else {
 		return false;
 	}
-	*resolution = (float)power_of_ten(d.last + power);
+	*resolution = unit_of(d.last + power);
 	return true;
 }

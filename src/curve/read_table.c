@@ -8,6 +8,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "curve/number.h"
 #include "curve/rows.h"
 
 #define CELLS_MAX 4096u /* of one row */
@@ -93,13 +94,13 @@ static bool is_open(struct slice line)
 	return open;
 }
 
-/* A number; between semicolons, the comma is the decimal point. */
+/* A number of the row at hand; between semicolons, the comma is the decimal point. */
 static bool cell_number(struct slice cell, char separator, double *value, float *resolution)
 {
 	char plain[NUMBER_MAX];
 
 	if (separator == ',' || cell.n > NUMBER_MAX || cell.n == 0 || !memchr(cell.p, ',', cell.n))
-		return curve_number(cell, false, value, resolution);
+		return number_whole(cell, value, resolution);
 	if (separator == '\t' && curve_number(cell, false, value, resolution))
 		return true;
 	for (size_t i = 0; i < cell.n; i++)
@@ -248,7 +249,7 @@ static bool is_header(const struct table *t, size_t count)
 	bool x = false;
 
 	for (size_t i = 0; i < count; i++) {
-		if (curve_number(t->cells[i], false, &value, &resolution))
+		if (number_whole(t->cells[i], &value, &resolution))
 			return false;
 		x |= rows_x_of(t->cells[i]) > 0;
 	}
@@ -274,11 +275,12 @@ static int take_row(struct table *t, struct slice line, enum line_state state, s
 
 	file->lines++;
 	if (line.n > t->unquoted_n) {
-		char *grown = realloc(t->unquoted, line.n);
-		if (!grown)
+		free(t->unquoted);
+		t->unquoted_n = 0;
+		t->unquoted = calloc(1, line.n + LINES_PADDING);
+		if (!t->unquoted)
 			return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET,
 				"no memory for a row of %zu bytes", line.n);
-		t->unquoted = grown;
 		t->unquoted_n = line.n;
 	}
 	size_t count = split(line, t->separator, t->cells, t->unquoted);

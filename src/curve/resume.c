@@ -16,7 +16,7 @@
 #define SMALL_SHARE 0.25     /* of the noise: differences that are no other batches' */
 #define DRIFT_STEPS 30.0     /* after the checkpoint, in which rounding does not grow to the most */
 #define DRIFT_ERRORS 3.0
-#define FAR 6.0           /* noises, beyond which one pair alone is a difference */
+#define FAR 6.0 /* noises, beyond which one pair alone is a difference */
 
 int resume_no_memory(struct error *e)
 {
@@ -390,7 +390,7 @@ static void check_amounts(const struct stitch *s, const struct stitch_track *t,
 {
 	c->by_amount = true;
 	c->lr = c->grad_norm = (struct resume_series){.x = NAN, .first_x = NAN, .last_x = NAN};
-	resume_stretches(s, t, c->reference, c->attempt, c->from, true, p);
+	resume_stretches(s, t, c->reference, c->attempt, c->from, NAN, p);
 	c->loss = compare_series(p, c->from, 1);
 	c->first = p->first;
 	if (p->n == 0) {
@@ -438,16 +438,20 @@ static struct resume_check check(
 		return c;
 	}
 	if (p->n == 0 && p->apart) {
-		resume_stretches(s, t, c.reference, i, c.from, false, p);
+		resume_stretches(s, t, c.reference, i, c.from, 1, p);
 		c.loss = compare_series(p, c.from, 1);
 		c.first = p->first;
 	}
-	if (p->n == 0)
+	if (p->n == 0) {
 		c.outcome = p->apart ? RESUME_INTERVALS : RESUME_ALONE;
-	else if (c.loss.matched < c.loss.pairs && isnan(c.before + c.after) && batch_is_said(s, &c))
+		return c;
+	}
+	judge(&c, p);
+	if (c.outcome != RESUME_DIFFERS || isfinite(c.before + c.after) ||
+		resume_guess_batch(s, t, &c, p))
+		return c;
+	if (batch_is_said(s, &c))
 		c.outcome = RESUME_BATCH;
-	else
-		judge(&c, p);
 	return c;
 }
 

@@ -56,6 +56,7 @@ struct resume_check {
 	/* Where a step has another number of samples than before: what both logged is compared over
 	 * stretches of the same samples, which the pairs then are. */
 	bool by_amount;
+	bool guessed; /* the logs do not say it: `after` is 2 where a step has twice the samples */
 	double before, after;      /* samples or tokens of a step, where they are known; NAN */
 	double expected_by_chance; /* what the root mean square of their differences would be over
 				      other samples */

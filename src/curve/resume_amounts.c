@@ -11,10 +11,13 @@
 #define CHANCE 0.01      /* that other samples lie as close: from there on they are the same */
 #define JUDGED 8u        /* stretches that are judged so: later ones drift apart with the weights */
 #define SAME 0.6         /* correlation of changes over the same samples */
+#define SAME_SCALES 3.0  /* of its standard errors */
 #define OTHER 0.3        /* and over others */
 #define OTHER_CHANCE 0.1 /* others lie as close as that by chance, or closer */
 #define CHANGES_LEAST 8u /* that say either */
-#define FAR 6.0          /* times what other samples differ by: other weights */
+#define GUESS_CHANCE 1e-4 /* likewise, where the batch itself is guessed, of several */
+#define GUESS_SCALES 4.5  /* standard errors of the correlation, which say so as well */
+#define FAR 6.0           /* times what other samples differ by: other weights */
 #define OFFSET_SCALES 3.0
 
 /* Stretches ------------------------------------------------------------------------------------ */
@@ -31,11 +34,12 @@ struct side {
 	uint32_t attempt;
 	size_t i, end;
 	bool amounts;
+	double from, pace; /* else so many units a step, from there on */
 };
 
 static double place_of(const struct side *g, double x)
 {
-	return g->amounts ? stitch_amount(g->s, g->attempt, x) : x;
+	return g->amounts ? stitch_amount(g->s, g->attempt, x) : g->from + (x - g->from) * g->pace;
 }
 
 /* The next value whose steps are known; false at the end. */
@@ -75,9 +79,14 @@ static bool extend(struct side *g, struct span *to)
 }
 
 static struct side side_of(const struct stitch *s, const struct stitch_track *t, uint32_t attempt,
-	double from, bool amounts)
+	double from, double pace)
 {
-	struct side g = {.s = s, .t = t, .attempt = attempt, .amounts = amounts};
+	struct side g = {.s = s,
+		.t = t,
+		.attempt = attempt,
+		.amounts = isnan(pace),
+		.from = from,
+		.pace = pace};
 
 	stitch_values_of(t, attempt, &g.i, &g.end);
 	while (g.i < g.end && t->values.items[g.i].x <= from)
@@ -97,10 +106,10 @@ static bool add_stretch(struct resume_pairs *p, const struct span *a, const stru
 }
 
 void resume_stretches(const struct stitch *s, const struct stitch_track *t, uint32_t reference,
-	uint32_t attempt, double from, bool amounts, struct resume_pairs *p)
+	uint32_t attempt, double from, double pace, struct resume_pairs *p)
 {
-	struct side ga = side_of(s, t, reference, from, amounts);
-	struct side gb = side_of(s, t, attempt, from, amounts);
+	struct side ga = side_of(s, t, reference, from, isnan(pace) ? NAN : 1);
+	struct side gb = side_of(s, t, attempt, from, pace);
 	double start = place_of(&gb, from);
 	struct span a, b;
 	bool more;
@@ -191,13 +200,18 @@ static double sum_of_differences(const struct resume_pairs *p)
 	return sum;
 }
 
+/* The correlation in its standard errors, by Fisher's transform; each value is in two changes. */
+static double scales_of(const struct resume_check *c, const struct resume_pairs *p)
+{
+	return atanh(fmin(c->correlation, 1 - 1e-12)) * sqrt(((double)p->n - 4) / 1.5);
+}
+
 static bool changes_are(const struct resume_check *c, const struct resume_pairs *p, bool same)
 {
 	if (p->n <= CHANGES_LEAST || isnan(c->correlation))
 		return false;
-	/* Fisher's transform; each value is in two of the changes. */
-	double z = atanh(fmin(c->correlation, 1 - 1e-12)) * sqrt(((double)p->n - 4) / 1.5);
-	return same ? c->correlation >= SAME && z > 3 : c->correlation < OTHER;
+	return same ? c->correlation >= SAME && scales_of(c, p) > SAME_SCALES
+		    : c->correlation < OTHER;
 }
 
 void resume_judge_amounts(struct resume_check *c, const struct resume_pairs *p)
@@ -233,4 +247,30 @@ void resume_judge_amounts(struct resume_check *c, const struct resume_pairs *p)
 	c->loss.x = first->x;
 	c->loss.observed = first->b;
 	c->loss.expected = first->a;
+}
+
+bool resume_guess_batch(const struct stitch *s, const struct stitch_track *t,
+	struct resume_check *c, struct resume_pairs *p)
+{
+	static const double paces[] = {2, 0.5, 4, 0.25, 8, 0.125, 3, 1 / 3.0, 1.5, 2 / 3.0};
+
+	for (size_t i = 0; i < sizeof paces / sizeof *paces; i++) {
+		struct resume_check guess = *c;
+		resume_stretches(s, t, c->reference, c->attempt, c->from, paces[i], p);
+		if (p->n <= CHANGES_LEAST)
+			continue;
+		resume_judge_amounts(&guess, p);
+		if (guess.outcome != RESUME_MATCHES || !changes_are(&guess, p, true) ||
+			!(guess.chance < GUESS_CHANCE || scales_of(&guess, p) > GUESS_SCALES))
+			continue;
+		*c = guess;
+		c->by_amount = c->guessed = true;
+		c->before = 1;
+		c->after = paces[i];
+		c->first = p->first;
+		c->lr = c->grad_norm =
+			(struct resume_series){.x = NAN, .first_x = NAN, .last_x = NAN};
+		return true;
+	}
+	return false;
 }

@@ -24,15 +24,24 @@ struct resume_pairs {
 };
 
 /*
- * Stretches behind x over which both attempts logged means of the same steps, or with `amounts` of
- * the same samples, as far as their values lie close together: where the ends of two values differ
- * they are added up until they do by no more than a tenth of the stretch.
+ * Stretches behind x over which both attempts logged means of the same samples, as far as their
+ * values lie close together: where the ends of two values differ they are added up until they do by
+ * no more than a tenth of the stretch. `pace`: a step of the resumed attempt has so many times the
+ * samples of one of the reference; NAN: as what each consumed says.
  */
 void resume_stretches(const struct stitch *s, const struct stitch_track *t, uint32_t reference,
-	uint32_t attempt, double from, bool amounts, struct resume_pairs *p);
+	uint32_t attempt, double from, double pace, struct resume_pairs *p);
 
 /* Judge pairs over the same samples, where a step has another number of them than before. */
 void resume_judge_amounts(struct resume_check *c, const struct resume_pairs *p);
+
+/*
+ * Whether the dead branch comes again if a step has 2, 3, 4 or 8 times the samples, or such a part
+ * of them, where the logs do not say how many; *c is filled then. What else could make the same
+ * changes over groups of steps is nothing but the same samples.
+ */
+bool resume_guess_batch(const struct stitch *s, const struct stitch_track *t,
+	struct resume_check *c, struct resume_pairs *p);
 
 /* The correlation of the changes of pairs [first, n); NAN of too few. */
 double resume_correlation(const struct resume_pairs *p, size_t first);

@@ -62,6 +62,8 @@ struct spike {
 	size_t points;       /* in it */
 	double lead;         /* steps by which the gradient norm was first; NAN: not known */
 	double place_x;      /* of what is near */
+	size_t alike; /* SPIKE_AT_RESUME: spikes as high elsewhere, where they are so many that this
+			 one is none of the resume's doing; else 0 */
 };
 
 /* A curve as arrays. */

@@ -7,7 +7,10 @@
 
 #define NEAR_STEPS 50.0 /* of a resume or another thing that is near */
 #define LEAD_STEPS 100.0
-#define LR_JUMP 0.05 /* relative change from one point to the next that is no schedule */
+#define ALIKE_SHARE 0.7   /* of a spike's height, that others are as high */
+#define ALIKE_LEAST 3u    /* of them that tell how often they come */
+#define ALIKE_CHANCE 0.05 /* that one lies behind some resume by accident */
+#define LR_JUMP 0.05      /* relative change from one point to the next that is no schedule */
 
 static int no_memory(struct error *e)
 {
@@ -29,7 +32,9 @@ double spikes_warmup_end(const struct stitch *s)
 
 struct placing {
 	const struct stitch *s;
-	double warmup, interval;
+	double warmup;
+	double step;        /* that a point covers */
+	double near;        /* so far apart are things that have to do with each other */
 	double *lr_changes; /* x, ascending */
 	size_t lr_count;
 };
@@ -82,15 +87,19 @@ static bool near_mark(const struct placing *p, struct spike *k, enum curve_mark_
 	return false;
 }
 
-/* Where the epoch's number changes, by the track of epochs. */
+/* Where the next epoch begins, by the track of epochs. One that was set back is no next one. */
 static bool near_epoch(const struct placing *p, struct spike *k, double room)
 {
 	const struct stitch_track *t = stitch_track_of(p->s, CURVE_EPOCH_COUNT);
 
+	if (p->s->axis == CURVE_EPOCHS && round(k->x) >= 1 && fabs(k->x - round(k->x)) <= room) {
+		place_at(k, SPIKE_AT_EPOCH, round(k->x));
+		return true;
+	}
 	for (size_t i = 1; t && i < t->line.count; i++) {
 		const struct stitch_value *a = &t->values.items[t->line.items[i - 1]];
 		const struct stitch_value *b = &t->values.items[t->line.items[i]];
-		if (floor(a->value) == floor(b->value) || !(fabs(b->x - k->x) <= room))
+		if (floor(b->value) != floor(a->value) + 1 || !(fabs(b->x - k->x) <= room))
 			continue;
 		place_at(k, SPIKE_AT_EPOCH, b->x);
 		return true;
@@ -98,15 +107,27 @@ static bool near_epoch(const struct placing *p, struct spike *k, double room)
 	return near_mark(p, k, CURVE_EPOCH, SPIKE_AT_EPOCH, room);
 }
 
+/* One point of its own. */
+static bool is_alone(const struct placing *p, const struct spike *k)
+{
+	return k->class == SPIKE_FAST && k->end_x - k->x <= p->step;
+}
+
+/* How far behind a resume a spike may begin that is its doing. What a resume does, lasts, or begins
+ * with it: one point of its own a while later is an odd batch. */
+static double reach(const struct placing *p, const struct spike *k)
+{
+	return is_alone(p, k) ? 5 * p->step : p->near;
+}
+
 static void place_spike(const struct placing *p, struct spike *k)
 {
-	double step = fmax(1, p->interval), room = fmax(NEAR_STEPS, 5 * p->interval);
-	/* What a resume does, lasts, or begins with it: one point of its own a while later is an
-	 * odd batch. */
-	bool alone = k->class == SPIKE_FAST && k->end_x - k->x <= step;
-	double behind = alone ? 5 * step : room;
+	double behind = reach(p, k);
 	const struct stitch_attempt *a = &p->s->attempts.items[k->attempt];
 
+	/* A loss that falls where an epoch begins does so at every epoch, resumed there or not. */
+	if (k->class == SPIKE_DROP && near_epoch(p, k, 2 * p->step))
+		return;
 	for (size_t i = 0; i < p->s->seams.count; i++)
 		if (k->x > p->s->seams.items[i].x && k->x - p->s->seams.items[i].x <= behind)
 			place_at(k, SPIKE_AT_RESUME, p->s->seams.items[i].x);
@@ -114,13 +135,36 @@ static void place_spike(const struct placing *p, struct spike *k)
 		place_at(k, SPIKE_AT_RESUME, a->from);
 	if (k->place != SPIKE_ANYWHERE)
 		return;
-	double lr = nearest_before(p->lr_changes, p->lr_count, k->x, room);
+	double lr = nearest_before(p->lr_changes, p->lr_count, k->x, p->near);
 	if (!isnan(lr))
 		place_at(k, SPIKE_AT_LR_CHANGE, lr);
-	else if (fabs(k->x - p->warmup) <= fmax(room, 0.1 * p->warmup))
+	else if (fabs(k->x - p->warmup) <= fmax(p->near, 0.1 * p->warmup))
 		place_at(k, SPIKE_AT_WARMUP_END, p->warmup);
-	else if (!near_mark(p, k, CURVE_OVERFLOW, SPIKE_AT_SCALER, 5 * fmax(1, p->interval)))
-		near_epoch(p, k, 2 * fmax(1, p->interval));
+	else if (!near_mark(p, k, CURVE_OVERFLOW, SPIKE_AT_SCALER, 5 * p->step))
+		near_epoch(p, k, 2 * p->step);
+}
+
+/*
+ * Whether a run has such spikes all the time: as high ones, elsewhere, so many that one lies behind
+ * some resume as a matter of course.
+ */
+static size_t find_alike(const struct placing *p, const struct spikes *all, const struct spike *k)
+{
+	const struct stitch_track *t = stitch_track_of(p->s, CURVE_LOSS);
+	size_t alike = 0, resumes = p->s->seams.count;
+	double height = ALIKE_SHARE * (k->peak - k->baseline);
+
+	for (size_t i = 0; i < all->list.count; i++) {
+		const struct spike *o = &all->list.items[i];
+		alike += o->class == SPIKE_FAST && o->place != SPIKE_AT_RESUME && !o->dead &&
+			 is_alone(p, o) == is_alone(p, k) && o->peak - o->baseline >= height;
+	}
+	if (alike < ALIKE_LEAST || t->line.count < 2)
+		return 0;
+	double first = t->values.items[t->line.items[0]].x;
+	double length = t->values.items[t->line.items[t->line.count - 1]].x - first;
+	double chance = (double)alike * reach(p, k) * (double)resumes / length;
+	return chance > ALIKE_CHANCE ? alike : 0;
 }
 
 /* The curves of a stitch ------------------------------------------------------------------------
@@ -293,11 +337,22 @@ int spikes_of(struct spikes *out, const struct stitch *s, struct error *e)
 		status = find_dead(out, s, t, e);
 	if (status == RP_OK)
 		status = find_leads(out, s, e);
-	struct placing p = {.s = s, .warmup = spikes_warmup_end(s), .interval = out->interval};
+	/* How many steps an epoch has is not known where epochs are all there is: points are
+	 * counted instead. */
+	bool steps = s->axis == CURVE_STEPS;
+	double step = steps || isnan(t->interval) ? fmax(1, out->interval) : t->interval;
+	struct placing p = {.s = s,
+		.warmup = spikes_warmup_end(s),
+		.step = step,
+		.near = steps ? fmax(NEAR_STEPS, 5 * step) : 5 * step};
 	if (status == RP_OK) {
 		find_lr_changes(&p);
 		for (size_t i = 0; i < out->list.count; i++)
 			place_spike(&p, &out->list.items[i]);
+		for (size_t i = 0; i < out->list.count; i++)
+			if (out->list.items[i].place == SPIKE_AT_RESUME &&
+				out->list.items[i].class == SPIKE_FAST)
+				out->list.items[i].alike = find_alike(&p, out, &out->list.items[i]);
 		if (out->list.count > 1)
 			qsort(out->list.items, out->list.count, sizeof *out->list.items,
 				compare_spikes);

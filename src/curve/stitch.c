@@ -65,6 +65,7 @@ static void release_line(struct stitch_building *b)
 	array_release(&s->attempts);
 	array_release(&s->tracks);
 	array_release(&s->seams);
+	array_release(&s->parts);
 	array_release(&s->settings);
 	array_release(&s->saves);
 	array_release(&s->consumed);
@@ -85,6 +86,7 @@ int stitch_build(struct stitch *s, const struct curve_log *l, const struct stitc
 	/* Each time the steps of one more attempt are known to be numbered anew. */
 	for (bool again = true; status == RP_OK && again;) {
 		release_line(&b);
+		s->notes.count = 0;
 		status = build_line(&b, o, e);
 		again = false;
 		if (status == RP_OK)

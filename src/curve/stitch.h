@@ -96,6 +96,11 @@ struct stitch_seam {
 	bool known;        /* the logs do not show it; the caller knows of it */
 };
 
+/* A file that holds an attempt, or a part of it. */
+struct stitch_part {
+	uint32_t attempt, file;
+};
+
 /* What the log says of an attempt's launch. */
 struct stitch_setting {
 	uint32_t attempt;
@@ -152,6 +157,7 @@ struct stitch {
 	struct consumed_knots knots;
 	ARRAY(struct stitch_track) tracks;     /* the loss first, where there is one */
 	ARRAY(struct stitch_seam) seams;       /* of the line, by x */
+	ARRAY(struct stitch_part) parts;       /* of each attempt at least one */
 	ARRAY(struct stitch_setting) settings; /* by attempt */
 	ARRAY(struct stitch_save) saves;       /* by x */
 	ARRAY(const char *) notes; /* clauses: what was taken for the same, left out, … */

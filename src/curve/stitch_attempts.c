@@ -20,11 +20,16 @@ static enum stitch_cut cut_of(const struct piece *p)
 	return p->first_mark < p->end_mark ? STITCH_CUT_LAUNCH : STITCH_CUT_FILE;
 }
 
-/* What a piece adds to its attempt. */
-static void take_piece(struct stitch_attempt *a, const struct piece *p, const struct curve_log *l)
+/* What a piece adds to the attempt `i`. */
+static int take_piece(struct stitch_building *b, uint32_t i, const struct piece *p, struct error *e)
 {
+	struct stitch_attempt *a = &b->s->attempts.items[i];
+	struct stitch_part *part = array_push(&b->s->parts, SIZE_MAX);
 	double first = p->first_x + p->offset, last = p->last_x + p->offset;
 
+	if (!part)
+		return stitch_no_memory(e);
+	*part = (struct stitch_part){i, p->file};
 	if (p->copied >= first)
 		first = p->copied + (isnan(p->interval) ? 1 : p->interval);
 	a->files++;
@@ -37,10 +42,11 @@ static void take_piece(struct stitch_attempt *a, const struct piece *p, const st
 		a->purged = p->purged;
 		a->how = STITCH_SAID;
 	}
-	for (size_t i = p->first_mark; i < p->end_mark; i++) {
-		a->finished |= l->marks.items[i].kind == CURVE_FINISHED;
-		a->killed |= l->marks.items[i].kind == CURVE_KILLED;
+	for (size_t k = p->first_mark; k < p->end_mark; k++) {
+		a->finished |= b->l->marks.items[k].kind == CURVE_FINISHED;
+		a->killed |= b->l->marks.items[k].kind == CURVE_KILLED;
 	}
+	return RP_OK;
 }
 
 /* What is not said of a step, and is not logged at every step, may be a mean. */
@@ -91,7 +97,7 @@ int stitch_make_attempts(struct stitch_building *b, struct error *e)
 			.mean = is_mean(&b->l->series.items[p->main], p->interval),
 			.file = p->file};
 		b->attempt_of[list[i].piece] = (uint32_t)i;
-		take_piece(a, p, b->l);
+		status = take_piece(b, (uint32_t)i, p, e);
 	}
 	/* The others are of the attempt of the piece that they are the same as. */
 	for (size_t i = 0; i < count && status == RP_OK; i++) {
@@ -100,7 +106,7 @@ int stitch_make_attempts(struct stitch_building *b, struct error *e)
 			continue;
 		b->attempt_of[i] = b->attempt_of[p->same_as];
 		if (b->attempt_of[i] != CURVE_NONE)
-			take_piece(&s->attempts.items[b->attempt_of[i]], p, b->l);
+			status = take_piece(b, b->attempt_of[i], p, e);
 	}
 	free(list);
 	return status;

@@ -616,6 +616,9 @@ int stitch_choose_unit(struct stitch_building *b, const struct stitch_options *o
 							     : "its batch is not known");
 	return fail(e, RP_E_ARGUMENT, ERROR_NO_OFFSET,
 		o->by == CURVE_STEPS ? "--by %s: what was logged has no steps"
-				     : "--by %s: the logs do not say how many were consumed",
+		: o->by == CURVE_SAMPLES
+			? "--by %s: the logs do not say how many were consumed; a run file can tell "
+			  "the batch (reprise init)"
+			: "--by %s: the logs do not say how many were consumed",
 		curve_unit_name(o->by));
 }

@@ -306,6 +306,7 @@ struct log_file {
 	const struct reader *reader;
 	bool named;         /* on the command line */
 	struct slice bytes; /* in memory, where there is no path */
+	uint64_t device, inode;
 };
 
 struct opening {
@@ -399,6 +400,8 @@ static int with_file(struct opening *o, struct log_file *f, file_fn visit, struc
 		source_from_memory(&source, f->bytes.p, f->bytes.n, f->shown);
 	int status = why.status;
 	if (status == RP_OK) {
+		f->device = source.device;
+		f->inode = source.inode;
 		status = source_read_some(&source, 0, o->head, LEDGER_HEAD, &r.head_n, &why);
 		if (status == RP_OK)
 			status = visit(o, f, &r, &why);
@@ -430,6 +433,45 @@ static int look_at(struct opening *o, struct log_file *f, struct reading *r, str
 	return fail(e, RP_E_UNSUPPORTED, ERROR_NO_OFFSET,
 		"%s no sample log: neither JSON lines, nor CSV with a header row, nor a sealed log",
 		r->head_n == 0 ? "is empty:" : "is");
+}
+
+static int compare_inodes(const void *left, const void *right)
+{
+	const struct log_file *a = *(struct log_file *const *)left,
+			      *b = *(struct log_file *const *)right;
+
+	if (a->device != b->device)
+		return a->device < b->device ? -1 : 1;
+	if (a->inode != b->inode)
+		return a->inode < b->inode ? -1 : 1;
+	return (a > b) - (a < b);
+}
+
+/* A link to a log that is read is not read again: each sample would count twice. */
+static int drop_doubles(struct opening *o, struct error *e)
+{
+	struct log_file **logs = calloc(o->files.count + 1, sizeof(struct log_file *));
+	size_t n = 0;
+
+	if (!logs)
+		return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for file names");
+	for (size_t i = 0; i < o->files.count; i++)
+		if (o->files.items[i].reader && o->files.items[i].path)
+			logs[n++] = &o->files.items[i];
+	if (n > 0)
+		qsort(logs, n, sizeof *logs, compare_inodes);
+	for (size_t i = 1, first = 0; i < n; i++) {
+		if (logs[i]->device != logs[first]->device ||
+			logs[i]->inode != logs[first]->inode) {
+			first = i;
+			continue;
+		}
+		logs[i]->reader = NULL;
+		ledger_note(o->ledger, logs[i]->shown, 0, "it is %s, and read there",
+			logs[first]->shown);
+	}
+	free(logs);
+	return RP_OK;
 }
 
 static int read_one(struct opening *o, struct log_file *f, struct reading *r, struct error *e)
@@ -470,6 +512,8 @@ static int read_files(struct opening *o, struct error *e)
 	for (size_t i = 0; i < o->files.count; i++)
 		if (with_file(o, &o->files.items[i], look_at, e) < 0)
 			return e->status;
+	if (drop_doubles(o, e) < 0)
+		return e->status;
 	for (size_t i = 0; i < o->files.count; i++)
 		if (o->files.items[i].reader && o->files.items[i].reader->read &&
 			with_file(o, &o->files.items[i], read_one, e) < 0)

@@ -14,7 +14,7 @@ struct log_writer {
 	const struct ledger *l;
 	struct sample_buffer *buffer;
 	struct strbuf out;
-	log_write_fn *write;
+	text_write_fn *write;
 	void *context;
 	struct error *e;
 	uint32_t dataset; /* of the newest header; LEDGER_NONE: none yet */
@@ -806,7 +806,7 @@ static int write_csv(struct log_writer *w)
 
 /* Both ----------------------------------------------------------------------------------------- */
 
-static int write_log(const struct ledger *l, log_write_fn *write, void *context,
+static int write_log(const struct ledger *l, text_write_fn *write, void *context,
 	int (*format)(struct log_writer *w), struct error *e)
 {
 	struct log_writer w = {
@@ -825,12 +825,12 @@ static int write_log(const struct ledger *l, log_write_fn *write, void *context,
 	return status;
 }
 
-int log_write_jsonl(const struct ledger *l, log_write_fn *write, void *context, struct error *e)
+int log_write_jsonl(const struct ledger *l, text_write_fn *write, void *context, struct error *e)
 {
 	return write_log(l, write, context, write_jsonl, e);
 }
 
-int log_write_csv(const struct ledger *l, log_write_fn *write, void *context, struct error *e)
+int log_write_csv(const struct ledger *l, text_write_fn *write, void *context, struct error *e)
 {
 	return write_log(l, write, context, write_csv, e);
 }

@@ -50,7 +50,7 @@ static void read_path(struct ledger *l, const char *path)
 }
 
 typedef int write_fn(
-	const struct ledger *l, log_write_fn *write, void *context, struct error *error);
+	const struct ledger *l, text_write_fn *write, void *context, struct error *error);
 
 /* Write it, and read what was written. */
 static void through(const struct ledger *l, write_fn *write, const char *name, struct ledger *back)
