@@ -200,7 +200,9 @@ int curves_open(struct curves_opened *v, struct report *r, const char *const *pa
 		status = read_batch(r, paths[0], &so.batch, e);
 	if (status == RP_OK)
 		status = case_curve_open(&v->curve, &v->log, &so, NULL, e);
-	if (status == RP_OK && v->curve.stitch.tracks.count == 0)
+	/* What is left without an attempt is of other quantities, or of held-out data. */
+	if (status == RP_OK &&
+		(v->curve.stitch.tracks.count == 0 || v->curve.stitch.attempts.count == 0))
 		status = fail(e, RP_E_NOT_FOUND, ERROR_NO_OFFSET,
 			"no loss, gradient norm or learning rate was found in it; --series names what to "
 			"look for");

@@ -64,4 +64,10 @@ struct slice slice_trim(struct slice s);
 /* Where `needle` first occurs in `hay`, or SIZE_MAX. */
 size_t slice_find(struct slice hay, struct slice needle);
 
+/* Whether a text occurs in it. */
+static inline bool slice_has(struct slice s, const char *text)
+{
+	return slice_find(s, slice_of(text)) != SIZE_MAX;
+}
+
 #endif

@@ -51,7 +51,9 @@
  *   profile, profiles.def         the table of them, and reading a checkpoint
  *   shapes.def                    scripts that save one dict of a shape of theirs
  *   candidate                     which files are one checkpoint
- *   collect                       state by shape and name, whatever framework wrote it
+ *   collect, collect_walk         state by shape and name, whatever framework wrote it
+ *   collect_parts                 what these share: collect_streams, collect_training, collect_weights,
+ *                                 collect_totals
  *   profile_pytorch, profile_transformers, profile_lightning, profile_accelerate
  * ledger/     the sample log as tables
  *   ledger, build                 attempts, steps, shares, filled line by line
@@ -118,7 +120,8 @@
  *             contender, conclude, overview, run (the run file), history, take_snapshot
  * cli/        this folder
  *   main                          streams, signals, dispatch
- *   options, commands.def         the tables of options and commands, parsing, help
+ *   options, option_table, commands.def
+ *                                 parsing, help, the tables of options and commands
  *   answer                        stdout, stderr, exit status
  *   inside                        opening one or all files below a path, for ls and get
  *   cmd_*                         one command each

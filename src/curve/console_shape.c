@@ -224,7 +224,8 @@ static bool match_shape(const struct console_index *x, const struct console_shap
 	case CONSOLE_ON_LINE:
 	case CONSOLE_BELOW:
 		at = head_begin(s, l, key, x->within[s - shapes]);
-		return at != SIZE_MAX && console_match(l->text, at, s->head, &m->head) != SIZE_MAX;
+		at = at != SIZE_MAX ? console_match(l->text, at, s->head, &m->head) : at;
+		return at != SIZE_MAX && (!(s->flags & CONSOLE_WHOLE) || at == l->text.n);
 	case CONSOLE_X_IS_FIELD:
 		return match_fields(s, l, key, &m->head);
 	case CONSOLE_BAR:

@@ -213,6 +213,10 @@ static int take_anything(struct console *c, const struct console_line *l, struct
 
 	if (!guess_line(text, &at.x, &at.unit))
 		return RP_OK;
+	/* Before the end of epoch 0 is the first one. */
+	c->epochs_from_0 = c->epochs_from_0 || (at.unit == CURVE_EPOCHS && at.x < 0);
+	if (at.unit == CURVE_EPOCHS && c->epochs_from_0)
+		at.x += 1;
 	c->r->wall = console_clock(l->text);
 	c->note = "no known trainer: what is x and what is a loss was guessed from words";
 	for (from = 0; console_next_guess(text, &from, &f);)

@@ -44,6 +44,10 @@ bool collect_number(struct collector *c, struct val v, double *out);
 /* Add a fact at the collector's place from a number, text, bool or scalar tensor. */
 bool collect_fact(struct collector *c, enum fact_key key, int32_t group, struct val v);
 
+/* A fact from the part of `v` under `name`, if it is there and is a value. */
+bool collect_named(
+	struct collector *c, enum fact_key key, int32_t group, struct val v, const char *name);
+
 /*
  * The state of a torchdata StatefulDataLoader, by its keys: position, workers, generators. False
  * where it is none. Source: torchdata/stateful_dataloader/stateful_dataloader.py, releases 0.8 to
@@ -76,8 +80,9 @@ bool collect_stream(struct collector *c, struct val v, struct slice name, int32_
 void collect_index(struct collector *c, struct val v);
 
 /*
- * Take a file that holds one part and nothing else, as frameworks write them: optimizer, schedule, scaler,
- * weights, index, random streams. Other roles are a profile's own affair and are left alone.
+ * Take a file that holds one part and nothing else, as frameworks write them: optimizer, schedule,
+ * scaler, weights, index, random streams. Other roles are a profile's own affair and are left
+ * alone.
  */
 void collect_role(struct collector *c, enum file_role role);
 

@@ -43,17 +43,6 @@ static enum file_role classify(const char *member, int32_t *rank)
 										   : FILE_OTHER;
 }
 
-static void take(struct collector *c, struct val v, const char *name, enum fact_key key)
-{
-	struct val part = val_get(v, name);
-
-	if (part.kind == VAL_ABSENT || part.kind == VAL_NONE)
-		return;
-	size_t mark = collect_enter_name(c, name);
-	collect_fact(c, key, NO_GROUP, part);
-	collect_leave(c, mark);
-}
-
 /* A counter of a loop's progress: progress[when][what], or -1. */
 static int64_t progress_count(struct val progress, const char *when, const char *what)
 {
@@ -153,22 +142,23 @@ static void read_fit_loop(struct collector *c, struct val fit)
 	size_t mark = collect_enter_name(c, "epoch_loop.batch_progress");
 	val_to_i64(val_get(batches, "is_last_batch"), &last);
 	if (last)
-		take(c, batches, "is_last_batch", FACT_EPOCH_END);
+		collect_named(c, FACT_EPOCH_END, NO_GROUP, batches, "is_last_batch");
 	derive_lengths(c, fit, batches, last != 0);
 	if (last)
 		compare_epochs(c, fit, batches);
 	collect_enter_name(c, "current");
 	/* What the model was trained on; `completed` is one behind in a checkpoint saved while the
 	 * batch ends. */
-	take(c, val_get(batches, "current"), processed >= 0 ? "processed" : "completed",
-		FACT_BATCH_IN_EPOCH);
-	take(c, val_get(batches, "current"), "completed", FACT_BATCHES_COMPLETED);
+	collect_named(c, FACT_BATCH_IN_EPOCH, NO_GROUP, val_get(batches, "current"),
+		processed >= 0 ? "processed" : "completed");
+	collect_named(
+		c, FACT_BATCHES_COMPLETED, NO_GROUP, val_get(batches, "current"), "completed");
 	collect_leave(c, mark);
 
 	mark = collect_enter_name(c, "epoch_loop.val_loop.batch_progress");
 	collect_enter_name(c, "total");
-	take(c, val_dig(fit, "epoch_loop.val_loop.batch_progress", "total", NULL), "ready",
-		FACT_VALIDATION_BATCHES);
+	collect_named(c, FACT_VALIDATION_BATCHES, NO_GROUP,
+		val_dig(fit, "epoch_loop.val_loop.batch_progress", "total", NULL), "ready");
 	collect_leave(c, mark);
 
 	struct val loader = val_dig(fit, "state_dict", "combined_loader", NULL);
@@ -209,9 +199,9 @@ static void read_part(struct collector *c, enum file_role role)
 		collect_tree(c, root);
 		return;
 	}
-	take(c, root, VERSION_KEY, FACT_FRAMEWORK_VERSION);
-	take(c, root, "epoch", FACT_EPOCH);
-	take(c, root, "global_step", FACT_STEP);
+	collect_named(c, FACT_FRAMEWORK_VERSION, NO_GROUP, root, VERSION_KEY);
+	collect_named(c, FACT_EPOCH, NO_GROUP, root, "epoch");
+	collect_named(c, FACT_STEP, NO_GROUP, root, "global_step");
 	for (uint64_t i = 0; i < val_count(root); i++) {
 		struct val part = val_part(root, i, &key);
 		if (key.kind != VAL_TEXT)
@@ -232,7 +222,7 @@ static void read_part(struct collector *c, enum file_role role)
 		} else if (!collect_scaler(c, part)) {
 			/* Callbacks, a data module, the user's own: no counter of theirs is the
 			 * Trainer's. */
-			take(c, part, "consumed_samples", FACT_SAMPLES);
+			collect_named(c, FACT_SAMPLES, NO_GROUP, part, "consumed_samples");
 			collect_data(c, part);
 		}
 		collect_leave(c, mark);

@@ -92,18 +92,6 @@ static unsigned recognise(const struct candidate *c, const struct listing *l)
 	return bits;
 }
 
-/* A JSON number or text under a key, as a fact at that path. */
-static void take(struct collector *c, struct val v, const char *name, enum fact_key key)
-{
-	struct val part = val_get(v, name);
-
-	if (part.kind == VAL_ABSENT || part.kind == VAL_NONE)
-		return;
-	size_t mark = collect_enter_name(c, name);
-	collect_fact(c, key, NO_GROUP, part);
-	collect_leave(c, mark);
-}
-
 static bool is_whole(double x)
 {
 	return x < WHOLE_MOST && fabs(x - round(x)) < 1e-6 * fmax(1, x);
@@ -165,17 +153,17 @@ static void read_log(struct collector *c, struct val log, struct epoch_log *epoc
 
 static void read_trainer_state(struct collector *c, struct val v)
 {
-	take(c, v, "global_step", FACT_STEP);
-	take(c, v, "epoch", FACT_EPOCH);
-	take(c, v, "max_steps", FACT_MAX_STEPS);
-	take(c, v, "num_train_epochs", FACT_NUM_EPOCHS);
-	take(c, v, "train_batch_size", FACT_MICRO_BATCH);
+	collect_named(c, FACT_STEP, NO_GROUP, v, "global_step");
+	collect_named(c, FACT_EPOCH, NO_GROUP, v, "epoch");
+	collect_named(c, FACT_MAX_STEPS, NO_GROUP, v, "max_steps");
+	collect_named(c, FACT_NUM_EPOCHS, NO_GROUP, v, "num_train_epochs");
+	collect_named(c, FACT_MICRO_BATCH, NO_GROUP, v, "train_batch_size");
 	/* 0 unless include_num_input_tokens_seen is set: then it says nothing. */
 	double tokens, epoch;
 	struct epoch_log epochs = {0};
 	int64_t step;
 	if (val_to_double(val_get(v, "num_input_tokens_seen"), &tokens) && tokens > 0)
-		take(c, v, "num_input_tokens_seen", FACT_TOKENS);
+		collect_named(c, FACT_TOKENS, NO_GROUP, v, "num_input_tokens_seen");
 	read_log(c, val_get(v, "log_history"), &epochs);
 	if (val_to_i64(val_get(v, "global_step"), &step) &&
 		val_to_double(val_get(v, "epoch"), &epoch))
@@ -188,7 +176,7 @@ static void read_config(struct collector *c, struct val v)
 	struct val version = val_get(v, "transformers_version");
 
 	if (version.kind == VAL_TEXT)
-		take(c, v, "transformers_version", FACT_FRAMEWORK_VERSION);
+		collect_named(c, FACT_FRAMEWORK_VERSION, NO_GROUP, v, "transformers_version");
 	collect_config(c, v);
 	/* accelerate's PartialState, pickled with the arguments, knows how many processes there
 	 * were. */

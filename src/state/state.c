@@ -194,17 +194,23 @@ static int compare_int(int64_t a, int64_t b)
 	return (a > b) - (a < b);
 }
 
-static int compare_facts(const void *pa, const void *pb)
+/* By what facts are looked up: key, whether the checkpoint itself says it, rank, group. */
+static int compare_places(const struct fact *a, const struct fact *b)
 {
-	const struct fact *a = pa, *b = pb;
 	int order = compare_int(a->key, b->key);
 
 	if (order == 0)
 		order = compare_int(a->how >= HOW_TOLD, b->how >= HOW_TOLD);
 	if (order == 0)
 		order = compare_int(a->rank, b->rank);
-	if (order == 0)
-		order = compare_int(a->group, b->group);
+	return order ? order : compare_int(a->group, b->group);
+}
+
+static int compare_facts(const void *pa, const void *pb)
+{
+	const struct fact *a = pa, *b = pb;
+	int order = compare_places(a, b);
+
 	/* What was read stands before what was derived, and that before what is assumed. */
 	if (order == 0)
 		order = compare_int(a->how, b->how);
@@ -234,14 +240,71 @@ void state_finish(struct state *s)
 {
 	if (s->facts.count > 1)
 		qsort(s->facts.items, s->facts.count, sizeof *s->facts.items, compare_facts);
+	s->facts_sorted = s->facts.count;
 	if (s->streams.count > 1)
 		qsort(s->streams.items, s->streams.count, sizeof *s->streams.items,
 			compare_streams);
 }
 
+/* The first fact that does not stand before a place, where they are sorted. O(log n). */
+static size_t first_fact(const struct state *s, struct fact place)
+{
+	size_t low = 0, high = s->facts.count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		if (compare_places(&s->facts.items[middle], &place) < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* Facts from `at` to before `end`: where those are that are looked for, and maybe others. */
+struct fact_range {
+	size_t at, end;
+};
+
+/* While a checkpoint is read they are not sorted, and all of them may be. */
+static struct fact_range facts_between(const struct state *s, struct fact first, struct fact behind)
+{
+	if (s->facts_sorted != s->facts.count)
+		return (struct fact_range){0, s->facts.count};
+	return (struct fact_range){first_fact(s, first), first_fact(s, behind)};
+}
+
+static struct fact_range facts_under(const struct state *s, enum fact_key key)
+{
+	struct fact first = {.key = (uint16_t)key, .rank = INT32_MIN, .group = INT32_MIN};
+	struct fact behind = first;
+
+	behind.key++;
+	return facts_between(s, first, behind);
+}
+
+/* Of one rank and one group, told or not. */
+static struct fact_range facts_at(
+	const struct state *s, enum fact_key key, bool told, int32_t rank, int32_t group)
+{
+	struct fact first = {.key = (uint16_t)key,
+		.how = told ? HOW_TOLD : HOW_READ,
+		.rank = rank,
+		.group = group};
+	struct fact behind = first;
+
+	/* A snapshot may say anything. */
+	if (group == INT32_MAX)
+		return facts_under(s, key);
+	behind.group++;
+	return facts_between(s, first, behind);
+}
+
 const struct fact *state_group_fact(const struct state *s, enum fact_key key, int32_t group)
 {
-	for (size_t i = 0; i < s->facts.count; i++) {
+	const struct fact_range r = facts_under(s, key);
+
+	for (size_t i = r.at; i < r.end; i++) {
 		const struct fact *f = &s->facts.items[i];
 		if (f->key == key && f->group == group)
 			return f;
@@ -251,7 +314,9 @@ const struct fact *state_group_fact(const struct state *s, enum fact_key key, in
 
 const struct fact *state_fact(const struct state *s, enum fact_key key)
 {
-	for (size_t i = 0; i < s->facts.count; i++)
+	const struct fact_range r = facts_under(s, key);
+
+	for (size_t i = r.at; i < r.end; i++)
 		if (s->facts.items[i].key == key)
 			return &s->facts.items[i];
 	return NULL;
@@ -298,15 +363,19 @@ const struct fact *state_same_fact(
 	const char *file = state_file_path(owner, of->file);
 	const struct fact *elsewhere = NULL;
 
-	for (size_t i = 0; i < s->facts.count; i++) {
-		const struct fact *f = &s->facts.items[i];
-		if (f->key != of->key || f->rank != of->rank || f->group != of->group ||
-			strcmp(f->path, of->path) != 0)
-			continue;
-		if (strcmp(state_file_path(s, f->file), file) == 0)
-			return f;
-		if (!elsewhere)
-			elsewhere = f;
+	for (int told = 0; told < 2; told++) {
+		struct fact_range r =
+			facts_at(s, (enum fact_key)of->key, told, of->rank, of->group);
+		for (size_t i = r.at; i < r.end; i++) {
+			const struct fact *f = &s->facts.items[i];
+			if (f->key != of->key || f->rank != of->rank || f->group != of->group ||
+				strcmp(f->path, of->path) != 0)
+				continue;
+			if (strcmp(state_file_path(s, f->file), file) == 0)
+				return f;
+			if (!elsewhere)
+				elsewhere = f;
+		}
 	}
 	return elsewhere && !has_file(s, file) ? elsewhere : NULL;
 }
@@ -314,9 +383,10 @@ const struct fact *state_same_fact(
 const struct fact *optimizer_group_fact(
 	const struct state *s, const struct optimizer *o, enum fact_key key, int32_t group)
 {
+	const struct fact_range r = facts_at(s, key, false, o->rank, group);
 	size_t n = strlen(o->path);
 
-	for (size_t i = 0; i < s->facts.count; i++) {
+	for (size_t i = r.at; i < r.end; i++) {
 		const struct fact *f = &s->facts.items[i];
 		if (f->key == key && f->group == group && f->file == o->file &&
 			f->rank == o->rank && strncmp(f->path, o->path, n) == 0 &&

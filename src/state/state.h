@@ -225,6 +225,7 @@ struct state {
 	const char *kind; /* the profile's name */
 	ARRAY(struct state_file) files;
 	ARRAY(struct fact) facts;
+	size_t facts_sorted; /* as many as that were sorted; all of them after state_finish() */
 	ARRAY(struct stream) streams;
 	ARRAY(struct optimizer) optimizers;
 	ARRAY(struct state_tensor) tensors;
@@ -292,7 +293,7 @@ int stream_kind_compare(const struct stream *a, const struct stream *b);
  */
 void state_finish(struct state *s);
 
-/* The first fact under a key, in sorted order, or NULL. */
+/* The first fact under a key, in sorted order, or NULL. O(log n) where they are sorted. */
 const struct fact *state_fact(const struct state *s, enum fact_key key);
 const struct fact *state_group_fact(const struct state *s, enum fact_key key, int32_t group);
 
