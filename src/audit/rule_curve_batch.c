@@ -33,15 +33,11 @@ static void tell_ramp(
 	const char *who = resumed(sink, c, r), *size = rounded_text(sink, p->batch, 6);
 	struct finding *f;
 
-	if (p->rises)
-		f = finding_add(sink, FINDING_T114,
-			"%s: the batch is %s again, as when the run began, then %s; it had been %s",
-			who, size, rounded_text(sink, p->next, 6),
-			rounded_text(sink, p->before, 6));
-	else
-		f = finding_add(sink, FINDING_T114,
-			"%s: the batch is %s, as when the run began; it had been %s", who, size,
-			rounded_text(sink, p->before, 6));
+	f = finding_add(sink, FINDING_T114,
+		p->rises
+			? "%s: the batch grows from %s again, as when the run began; it had reached %s"
+			: "%s: the batch is %s, as when the run began; it had reached %s",
+		who, size, rounded_text(sink, p->before, 6));
 	curve_place(f, c, r->check.from + 1, p->last_x);
 	f->observed = quantity_real(p->batch);
 	f->expected = quantity_real(p->before);
@@ -148,8 +144,8 @@ static void tell_counter(struct findings *sink, const struct case_curve *c,
 	const struct stitch_consumed *k = &c->stitch.consumed.items[r->check.attempt];
 	const char *unit = curve_unit_name(c->stitch.unit);
 	struct finding *f = finding_add(sink, FINDING_T108,
-		"%s: it counts from %s %s, and attempt %u had consumed %s", resumed(sink, c, r),
-		amount(sink, c, fmax(0, k->said)), unit,
+		"%s: its count goes on from %s %s, and attempt %u had consumed %s",
+		resumed(sink, c, r), amount(sink, c, fmax(0, k->said)), unit,
 		c->stitch.attempts.items[c->stitch.attempts.items[r->check.attempt].parent].number,
 		amount(sink, c, k->expected));
 
@@ -159,6 +155,9 @@ static void tell_counter(struct findings *sink, const struct case_curve *c,
 	f->unit = unit;
 	f->cause = counter_words(sink, c, state, ratio);
 	f->severity = counter_severity(c, r, state);
+	f->remedy =
+		"Set the counter to what had been consumed, before a schedule or the data's position "
+		"goes by it.";
 	if (state == COUNTER_AHEAD)
 		f->meaning = findings_text(sink,
 			"where that count is the position in the data, %s %s were passed over: right, if "

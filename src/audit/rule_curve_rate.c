@@ -149,12 +149,76 @@ static void tell(struct findings *sink, const struct case_curve *c, const struct
 		f->severity = SEVERITY_WARNING;
 }
 
+/* An attempt that looks fresh by its count, and is not by its loss and its rates. */
+static struct finding *tell_other_count(struct findings *sink, const struct case_curve *c,
+	uint32_t attempt, const struct rate_origin *p)
+{
+	const char *unit = curve_unit_name(c->stitch.axis);
+	const char *about = p->about ? "about " : "";
+	struct finding *f = finding_add(sink, FINDING_T108,
+		"attempt %u counts %s from 0, and its learning rates go on from %s%s of attempt %u: it is no "
+		"fresh start",
+		c->stitch.attempts.items[attempt].number, unit, about, curve_at(sink, c, p->x),
+		c->stitch.attempts.items[p->source].number);
+
+	f->cause = "weights and schedule were restored, and the trainer's own count was not";
+	f->meaning = findings_text(sink,
+		"in the curve and the table of attempts it stands at the wrong %s: add %s%s to its own; whether "
+		"its data went on, such a log does not show",
+		unit, about, number(sink, p->x));
+	f->remedy =
+		"Before the next resume set the count to what was trained, or restore the trainer's own "
+		"state with the rest, so that it stops where it should.";
+	return f;
+}
+
+static struct finding *tell_weights_alone(struct findings *sink, const struct case_curve *c,
+	uint32_t attempt, const struct rate_origin *p)
+{
+	uint32_t source = c->stitch.attempts.items[p->source].number;
+	struct finding *f = finding_add(sink, FINDING_T101,
+		"attempt %u begins with the count and the learning rates that attempt %u began with, and its "
+		"loss goes on from where that ended (%s after %s; attempt %u began at %s)",
+		c->stitch.attempts.items[attempt].number, source, rounded_text(sink, p->loss, 4),
+		rounded_text(sink, p->ended, 4), source, rounded_text(sink, p->began, 4));
+
+	f->cause =
+		"the weights were loaded, and neither the schedule nor the count (nor the optimizer, most likely)";
+	return f;
+}
+
+static void tell_origin(struct findings *sink, const struct case_curve *c, uint32_t attempt,
+	const struct rate_origin *p)
+{
+	const struct stitch_attempt *a = &c->stitch.attempts.items[attempt];
+	struct finding *f = p->anew ? tell_weights_alone(sink, c, attempt, p)
+				    : tell_other_count(sink, c, attempt, p);
+
+	/* Who trains on from finished weights does it on purpose. */
+	f->severity = SEVERITY_WARNING;
+	curve_place(f, c, a->first_x, a->first_x);
+	f->observed = quantity_real(p->anew ? p->loss : p->first);
+	f->expected = quantity_real(p->anew ? p->began : p->fresh);
+	f->unit = p->anew ? "as the loss of a fresh start" : "as its first learning rate";
+}
+
+static void tell_origins(struct findings *sink, const struct case_curve *c)
+{
+	for (uint32_t i = 1; i < c->stitch.attempts.count; i++) {
+		struct rate_origin origin;
+		rate_find_origin(&c->stitch, i, &origin);
+		if (origin.found)
+			tell_origin(sink, c, i, &origin);
+	}
+}
+
 static void run_rate(struct audit_case *a, struct findings *sink, struct coverage *cover)
 {
 	static const char *const name = "curve-rate", *const subject = "learning rates at resumes";
 	const struct case_curve *c = a->curve;
 	size_t judged = 0;
 
+	tell_origins(sink, c);
 	if (c->resumes.count == 0)
 		return;
 	for (size_t i = 0; i < c->resumes.count; i++) {

@@ -50,7 +50,8 @@
  * profile/    frameworks
  *   profile, profiles.def         the table of them, and reading a checkpoint
  *   shapes.def                    scripts that save one dict of a shape of theirs
- *   candidate                     which files are one checkpoint
+ *   candidate, folders            which files are one checkpoint; what lies in which folder
+ *   in_name                       what names of files tell: steps, epochs, ranks
  *   collect, collect_walk         state by shape and name, whatever framework wrote it
  *   collect_parts                 what these share: collect_streams, collect_training, collect_weights,
  *                                 collect_totals
@@ -95,8 +96,10 @@
  *                                 first steps against the dead branch; earlier steps again; low stretches
  *   consumed, stitch_consumed     how many samples a step has; with another batch at a resume: resume_amounts,
  *                                 resume_ramp
- *   rate, rate_amounts, rate_launch
- *                                 whether the learning rate goes on at a resume; what launches say of it
+ *   rate, rate_lookup, rate_amounts, rate_launch, rate_origin
+ *                                 whether the learning rate goes on at a resume: a schedule as it was logged,
+ *                                 one by samples, what launches say of it; launches that count from 0 and are
+ *                                 not fresh
  *   spikes, spikes_place, spikes_olmo, window
  *                                 spikes and shifts; what is near them; another rule; running medians
  * audit/      the rules: audit, case, rules.def, rule_integrity, rule_position, rule_rng, rule_counters,

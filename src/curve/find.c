@@ -193,16 +193,17 @@ static int leave_unknown(struct finding_files *w, struct curve_found *f, size_t 
 		e);
 }
 
-/* What follows the beginning of a file that could be a log. What the user named is read to its end.
- */
+/* What follows the beginning of a file that could be a log. What the user named is read to its end;
+ * of others *whole says whether all was looked at. */
 static int search_on(struct finding_files *w, const struct curve_found *f,
-	const struct curve_reader *reader, const struct source *source)
+	const struct curve_reader *reader, const struct source *source, bool *whole)
 {
 	uint64_t most = f->named ? UINT64_MAX : SEARCH_FILE, used = 0;
 
 	if (!f->named && SEARCH_FOLDER - w->searched < most)
 		most = SEARCH_FOLDER - w->searched;
-	int answer = reader->search(source, most, f->named ? 1 : SURE, &used);
+	*whole = source->size <= most;
+	int answer = most > 0 ? reader->search(source, most, f->named ? 1 : SURE, &used) : 0;
 	w->searched += f->named ? 0 : used;
 	return answer;
 }
@@ -211,8 +212,7 @@ static int search_on(struct finding_files *w, const struct curve_found *f,
 static int take_doubtful(struct finding_files *w, struct curve_found *f,
 	const struct curve_reader *reader, const struct source *source, struct error *e)
 {
-	bool output = is_output(slice_of(curve_base_name(f->path)));
-	int answer;
+	bool output = is_output(slice_of(curve_base_name(f->path))), whole;
 
 	if (!f->named && !output)
 		return RP_OK;
@@ -223,9 +223,13 @@ static int take_doubtful(struct finding_files *w, struct curve_found *f,
 		f->kind = f->named ? CURVE_FOUND_LOG : CURVE_FOUND_OUTPUT;
 		return f->named || reader->search ? keep(w, f, e) : RP_OK;
 	}
-	answer = search_on(w, f, reader, source);
+	int answer = search_on(w, f, reader, source, &whole);
 	if (answer == 0 && !f->named)
-		return RP_OK;
+		return whole ? RP_OK
+			     : leave(w, f,
+				       "no step and loss as far as it was looked at (64 MiB of a file, "
+				       "2 GiB of a folder); name it to have it read",
+				       e);
 	f->sure = answer == SURE;
 	f->doubtful = answer == 0;
 	f->kind = f->sure || f->named ? CURVE_FOUND_LOG : CURVE_FOUND_OUTPUT;

@@ -47,6 +47,25 @@ struct rate_change {
 void rate_judge(const struct stitch *s, uint32_t attempt, uint32_t reference, double from,
 	struct rate_change *out);
 
+/* Where an attempt went on that counts from 0 as a fresh one does. */
+struct rate_origin {
+	bool found;
+	bool anew;       /* with the rates of the run's beginning: only its loss goes on */
+	uint32_t source; /* the attempt that it went on from */
+	double x;        /* where it did, on the source's own count; about, where `about` is set */
+	bool about;
+	double first, fresh; /* its first rate, and the one that the run began with */
+	double loss, ended,
+		began; /* where its loss begins, and where the source's ended and began */
+};
+
+/*
+ * Whether an attempt whose steps or epochs begin at 0 is no fresh one: its loss begins where that
+ * of an earlier attempt ended, and its rates go on from that one's, or are those of the run's
+ * beginning again. O(n) in the rates of the few attempts before it.
+ */
+void rate_find_origin(const struct stitch *s, uint32_t attempt, struct rate_origin *out);
+
 /*
  * Whether the first rates of an attempt that went on from x are those that the schedule gives by
  * what was consumed, where the batch changes: Megatron's may count samples. A line through the last

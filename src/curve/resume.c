@@ -59,7 +59,7 @@ static void find_pairs(const struct stitch_track *t, uint32_t reference, uint32_
 			if (p->n == 0)
 				p->first = a->x - (double)a->covers == from;
 			p->list[p->n++] = (struct resume_pair){
-				a->x, a->value, b->value, resume_rounding(a, b), 1, b->x};
+				a->x, a->value, b->value, resume_rounding(a, b), 1, b->x, p->step};
 		} else {
 			p->apart = true;
 		}
@@ -145,7 +145,8 @@ double resume_correlation(const struct resume_pairs *p, size_t first)
 
 static double tolerance(const struct resume_pair *p, double from, double factor)
 {
-	double share = fmin(RESUME_MOST, RESUME_PER_STEP * fmax(1, p->x - from)) * factor;
+	double share =
+		fmin(RESUME_MOST, RESUME_PER_STEP * fmax(1, (p->x - from) / p->step)) * factor;
 
 	return p->room + share * fabs(p->a);
 }
@@ -285,7 +286,7 @@ static bool drifts(const struct resume_pairs *p, double from)
 	double sum = 0, square = 0, n = 0;
 	bool far = false;
 
-	for (size_t i = 0; i < p->n && p->list[i].x - from <= DRIFT_STEPS; i++) {
+	for (size_t i = 0; i < p->n && p->list[i].x - from <= DRIFT_STEPS * p->list[i].step; i++) {
 		double d = p->list[i].b - p->list[i].a;
 		far = far || fabs(d) > RESUME_MOST * fabs(p->list[i].a) + p->list[i].room;
 		sum += d;
@@ -463,6 +464,7 @@ size_t resume_check_all(const struct stitch *s, struct resume_check *list)
 
 	if (!p)
 		return SIZE_MAX;
+	p->step = stitch_step(s);
 	for (uint32_t i = 0; t && i < s->attempts.count; i++)
 		if (s->attempts.items[i].parent != CURVE_NONE ||
 			find_reference(s, t, i) != CURVE_NONE)

@@ -113,7 +113,6 @@ struct resume_ramp {
 	bool rises;           /* it is seen to; else the log is too short for that */
 	double batch, before; /* samples of a step behind the resume, and before it */
 	double last_x;        /* the last step with that batch */
-	double next;          /* the batch behind it; NAN where it does not rise */
 };
 
 void resume_find_ramp(const struct stitch *s, uint32_t attempt, struct resume_ramp *out);

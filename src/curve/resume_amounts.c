@@ -101,7 +101,7 @@ static bool add_stretch(struct resume_pairs *p, const struct span *a, const stru
 		{.value = y, .resolution = (float)b->resolution}};
 
 	p->list[p->n++] = (struct resume_pair){
-		b->last_x, x, y, resume_rounding(&ends[0], &ends[1]), a->n, b->first_x};
+		b->last_x, x, y, resume_rounding(&ends[0], &ends[1]), a->n, b->first_x, p->step};
 	return isfinite(x) && isfinite(y) && p->n < RESUME_PAIRS_MAX;
 }
 

@@ -14,13 +14,15 @@ struct resume_pair {
 	double room;    /* by which rounding alone may make them differ */
 	size_t n;       /* values of the reference that `a` is the mean of */
 	double first_x; /* x is the last one of the resumed attempt, this its first one */
+	double step;    /* x of a step */
 };
 
 struct resume_pairs {
 	struct resume_pair list[RESUME_PAIRS_MAX];
 	size_t n;
-	bool first; /* the first pair begins right behind the checkpoint */
-	bool apart; /* some x is in both, but covers other steps */
+	double step; /* of all */
+	bool first;  /* the first pair begins right behind the checkpoint */
+	bool apart;  /* some x is in both, but covers other steps */
 };
 
 /*

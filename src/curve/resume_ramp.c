@@ -71,6 +71,5 @@ void resume_find_ramp(const struct stitch *s, uint32_t attempt, struct resume_ra
 		.rises = rises,
 		.batch = again[0].batch,
 		.before = before,
-		.last_x = again[0].last_x,
-		.next = rises ? again[1].batch : NAN};
+		.last_x = again[0].last_x};
 }

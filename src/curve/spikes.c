@@ -129,7 +129,7 @@ struct search {
 	struct spikes *out;
 	const struct spike_curve *c;
 	struct baseline b;
-	double interval;
+	double interval, step;
 	double *scratch; /* SPIKE_AFTER */
 };
 
@@ -233,7 +233,7 @@ static size_t after_slow(const struct search *q, const struct event *v)
 {
 	size_t i = v->begin;
 
-	while (i < q->c->n && q->c->x[i] - q->c->x[v->begin] <= SPIKE_SLOW_STEPS)
+	while (i < q->c->n && q->c->x[i] - q->c->x[v->begin] <= SPIKE_SLOW_STEPS * q->step)
 		i++;
 	return i;
 }
@@ -265,7 +265,7 @@ static size_t tell_event(struct search *q, struct event *v, struct error *e)
 	bool broken;
 	size_t back = find_recovery(q, v, c->n, &broken);
 	size_t late = after_slow(q, v);
-	double steps = back < c->n ? c->x[back] - c->x[v->begin] : INFINITY;
+	double steps = back < c->n ? (c->x[back] - c->x[v->begin]) / q->step : INFINITY;
 	size_t end = back < c->n && steps <= SPIKE_SLOW_STEPS ? back : late;
 	struct spike *k = add(q, SPIKE_FAST, v->begin, e);
 
@@ -293,8 +293,9 @@ static size_t tell_event(struct search *q, struct event *v, struct error *e)
 	/* It did not come back. NaN within the time is a divergence; so is a level that stays up.
 	 */
 	double half = v->level + 0.5 * (k->peak - v->level);
-	bool long_enough = late < c->n || k->points >= 2 * SHIFT_POINTS ||
-			   (k->points >= STAYS_POINTS && c->x[i - 1] - k->x >= STAYS_STEPS);
+	bool long_enough =
+		late < c->n || k->points >= 2 * SHIFT_POINTS ||
+		(k->points >= STAYS_POINTS && c->x[i - 1] - k->x >= STAYS_STEPS * q->step);
 	if (i < end || (broken && i < c->n)) {
 		k->class = SPIKE_DIVERGED;
 		return i;
@@ -384,7 +385,7 @@ static bool is_onset(
 	if (z > one) {
 		/* A step of its own that is back at once is an odd batch; a mean of many steps is
 		 * not. */
-		if (near > 0 || q->interval > 1 || i + 1 == c->n)
+		if (near > 0 || q->interval > q->step || i + 1 == c->n)
 			return true;
 		q->out->odd++;
 		return false;
@@ -551,7 +552,10 @@ static int search_drift(struct search *q, size_t from, struct error *e)
 
 int spikes_find(struct spikes *out, const struct spike_curve *c, double interval, struct error *e)
 {
-	struct search q = {.out = out, .c = c, .interval = isnan(interval) ? 1 : interval};
+	struct search q = {.out = out,
+		.c = c,
+		.interval = isnan(interval) ? 1 : interval,
+		.step = c->step > 0 ? c->step : 1};
 	size_t from = out->list.count;
 	int status = RP_OK;
 

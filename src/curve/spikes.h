@@ -73,7 +73,8 @@ struct spike_curve {
 	const float *noise;      /* of each point in that of the others, or NULL: all alike */
 	const uint32_t *attempt; /* or NULL */
 	size_t n;
-	bool down; /* look for drops too */
+	bool down;   /* look for drops too */
+	double step; /* x of a step; 0: 1 */
 };
 
 struct spikes {

@@ -258,7 +258,8 @@ static int find_dead(
 			continue;
 		struct spikes own = {.coarse = NAN};
 		size_t dead = arrays_dead(&a, s, t, i, index);
-		struct spike_curve c = {a.x, a.v, a.resolution, a.noise, a.attempt, a.n, false};
+		struct spike_curve c = {
+			a.x, a.v, a.resolution, a.noise, a.attempt, a.n, false, stitch_step(s)};
 		status = spikes_find(&own, &c, t->interval, e);
 		for (size_t k = 0; status == RP_OK && k < own.list.count; k++) {
 			struct spike *from = &own.list.items[k];
@@ -291,7 +292,8 @@ static int find_leads(struct spikes *out, const struct stitch *s, struct error *
 	int status = arrays_alloc(&a, t->values.count) ? RP_OK : no_memory(e);
 	if (status == RP_OK) {
 		arrays_line(&a, s, t, true);
-		struct spike_curve c = {a.x, a.v, a.resolution, a.noise, a.attempt, a.n, false};
+		struct spike_curve c = {
+			a.x, a.v, a.resolution, a.noise, a.attempt, a.n, false, stitch_step(s)};
 		status = spikes_find(&own, &c, t->interval, e);
 	}
 	for (size_t i = 0; status == RP_OK && i < out->list.count; i++) {
@@ -299,7 +301,8 @@ static int find_leads(struct spikes *out, const struct stitch *s, struct error *
 		for (size_t g = 0; g < own.list.count && !k->dead && k->class <= SPIKE_DIVERGED;
 			g++) {
 			double lead = k->x - own.list.items[g].x;
-			if (fabs(lead) <= LEAD_STEPS && (isnan(k->lead) || lead > k->lead))
+			if (fabs(lead) <= LEAD_STEPS * stitch_step(s) &&
+				(isnan(k->lead) || lead > k->lead))
 				k->lead = lead;
 		}
 	}
@@ -329,7 +332,8 @@ int spikes_of(struct spikes *out, const struct stitch *s, struct error *e)
 	int status = arrays_alloc(&a, t->values.count) ? RP_OK : no_memory(e);
 	if (status == RP_OK) {
 		arrays_line(&a, s, t, false);
-		struct spike_curve c = {a.x, a.v, a.resolution, a.noise, a.attempt, a.n, true};
+		struct spike_curve c = {
+			a.x, a.v, a.resolution, a.noise, a.attempt, a.n, true, stitch_step(s)};
 		status = spikes_find(out, &c, t->interval, e);
 	}
 	arrays_free(&a);

@@ -9,6 +9,7 @@
 #include "curve/stitch_parts.h"
 
 #define NOTES_MAX 100u
+#define STEPS_A_POINT 5 /* where it is not known */
 
 int stitch_no_memory(struct error *e)
 {
@@ -210,4 +211,13 @@ double stitch_shown(const struct stitch *s, uint32_t attempt, double x)
 double stitch_value_shown(const struct stitch *s, const struct stitch_value *v)
 {
 	return s->by == s->axis ? v->x : v->amount;
+}
+
+double stitch_step(const struct stitch *s)
+{
+	double interval = s->tracks.count ? s->tracks.items[0].interval : NAN;
+
+	return s->axis == CURVE_STEPS || s->axis == CURVE_CALLS || !(interval > 0)
+		       ? 1
+		       : interval / STEPS_A_POINT;
 }

@@ -194,6 +194,10 @@ const char *stitch_setting_of(const struct stitch *s, uint32_t attempt, const ch
 double stitch_amount(const struct stitch *s, uint32_t attempt, double x);
 double stitch_batch(const struct stitch *s, uint32_t attempt, double x);
 
+/* The x of a step: where epochs or samples are all that was logged a point is taken for so many
+ * steps as one that is a mean mostly covers. */
+double stitch_step(const struct stitch *s);
+
 /* An x in the unit in which the line is shown: x itself, or what was consumed. */
 double stitch_shown(const struct stitch *s, uint32_t attempt, double x);
 double stitch_value_shown(const struct stitch *s, const struct stitch_value *v);

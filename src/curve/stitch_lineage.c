@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "curve/stitch_parts.h"
 
+#define ROUNDED 0.05 /* of an interval of epochs, that rounding leaves */
+
 /* From where, and whose child -------------------------------------------------------------------
  */
 
@@ -37,6 +39,9 @@ static void count_from(const struct stitch *s, uint32_t i)
 	}
 	/* Logs and saves mostly keep to the same multiples. */
 	a->from = a->from_least;
+	/* Fractions of epochs are printed with few digits, and what rounding leaves is no step. */
+	if (s->axis != CURVE_STEPS && a->from < ROUNDED * interval)
+		a->from = a->from_least = 0;
 	/* The first attempt of the logs began before them, or afresh. */
 	if (i == 0 && a->first_x <= interval + 1)
 		a->from = a->from_least = 0;

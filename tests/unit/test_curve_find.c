@@ -127,6 +127,15 @@ START_TEST(tells_the_files_of_a_folder_apart)
 }
 END_TEST
 
+START_TEST(says_of_what_is_long_that_it_was_not_looked_through)
+{
+	make("rank-3.log", 3000000, NANOGPT);
+	find(root);
+	ck_assert_int_eq(fate_of("rank-3.log"), '-');
+	ck_assert_ptr_nonnull(strstr(found.list.items[0].what, "as far as it was looked at"));
+}
+END_TEST
+
 /* What the user names is read whatever it is called and says. */
 START_TEST(takes_what_is_named)
 {
@@ -227,6 +236,7 @@ Suite *suite_curve_find(void)
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_add_loop_test(
 		t, tells_the_files_of_a_folder_apart, 0, sizeof file_cases / sizeof *file_cases);
+	tcase_add_test(t, says_of_what_is_long_that_it_was_not_looked_through);
 	tcase_add_test(t, takes_what_is_named);
 	tcase_add_test(t, lists_of_many_that_are_left_out_the_first_ones);
 	tcase_add_test(t, knows_what_lies_below_a_folder);

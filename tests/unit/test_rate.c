@@ -236,6 +236,67 @@ START_TEST(knows_that_a_schedule_had_ended)
 }
 END_TEST
 
+/* Two launches that both count from 1; the second one's loss begins at `loss`. */
+static struct rate_origin origin_of(schedule *first, schedule *second, double loss)
+{
+	struct stitch_options o = {.first = NAN, .last = NAN};
+	struct error e = ERROR_INIT;
+	struct rate_origin r;
+
+	maker_begin(&m);
+	for (int launch = 0; launch < 2; launch++) {
+		maker_file(&m, launch ? "2.log" : "1.log", "console");
+		for (int i = 5; i <= 400; i += 5) {
+			double falls = launch ? 0 : 3 * exp(-i / 60.0);
+			maker_point(&m, CURVE_LOSS, i,
+				(launch ? loss : 2) + falls +
+					0.01 * noise_of_batch(1, (uint64_t)(i + launch)));
+			maker_point(&m, CURVE_LR, i, (launch ? second : first)(i));
+		}
+	}
+	ck_assert_msg(stitch_build(&s, &m.log, &o, &e) == RP_OK, "%s", e.text);
+	ck_assert_uint_eq(s.attempts.count, 2);
+	rate_find_origin(&s, 1, &r);
+	stitch_release(&s);
+	maker_end(&m);
+	return r;
+}
+
+static double linear_from_400(double at)
+{
+	return linear(at + 400);
+}
+
+static double cosine_from_400(double at)
+{
+	return cosine(at + 400);
+}
+
+static double lower_linear(double at)
+{
+	return 0.3 * linear(at);
+}
+
+START_TEST(tells_a_fresh_start_from_one_that_counts_anew)
+{
+	struct rate_origin r = origin_of(linear, linear_from_400, 2);
+
+	ck_assert(r.found && !r.anew && !r.about);
+	ck_assert_double_eq_tol(r.x, 400, 1);
+	r = origin_of(cosine, cosine_from_400, 2);
+	ck_assert(r.found && !r.anew);
+	ck_assert_double_eq_tol(r.x, 400, 5);
+	r = origin_of(linear, linear, 2);
+	ck_assert(r.found && r.anew);
+	/* The loss begins where it began: fresh, whatever its rates are. */
+	ck_assert(!origin_of(linear, linear, 4.7).found);
+	ck_assert(!origin_of(linear, linear_from_400, 4.7).found);
+	/* Trained on with a schedule of its own. */
+	ck_assert(!origin_of(linear, lower_linear, 2).found);
+	ck_assert(!origin_of(cosine, root, 2).found);
+}
+END_TEST
+
 Suite *suite_rate(void)
 {
 	Suite *suite = suite_create("rate");
@@ -245,6 +306,7 @@ Suite *suite_rate(void)
 	tcase_add_loop_test(t, tells_how_a_rate_went_wrong, 0, sizeof wrong / sizeof *wrong);
 	tcase_add_test(t, knows_a_step_from_one_rate_to_another);
 	tcase_add_test(t, knows_that_a_schedule_had_ended);
+	tcase_add_test(t, tells_a_fresh_start_from_one_that_counts_anew);
 	suite_add_tcase(suite, t);
 	return suite;
 }
