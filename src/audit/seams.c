@@ -24,13 +24,30 @@ bool seam_fresh_declared(const struct ledger_attempt *a)
 	return a->intent.seed || a->intent.order;
 }
 
+static bool is_letter(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+/* Whether a word of the text begins so, as "finished" with "finish": none of BrokenPipeError begins
+ * with "ok". */
+static bool has_word(struct slice text, const char *word)
+{
+	size_t n = strlen(word);
+
+	for (size_t i = 0; i + n <= text.n; i++)
+		if (memcmp(text.p + i, word, n) == 0 && (i == 0 || !is_letter(text.p[i - 1])))
+			return true;
+	return false;
+}
+
 bool attempt_ended_well(const struct ledger_attempt *a)
 {
 	static const char *const words[] = {
 		"finish", "complete", "done", "success", "exit 0", "normal", "ok", "max_steps"};
 
 	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-		if (slice_find(slice_of(a->end), slice_of(words[i])) != SIZE_MAX)
+		if (has_word(slice_of(a->end), words[i]))
 			return true;
 	return false;
 }

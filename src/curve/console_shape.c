@@ -350,6 +350,37 @@ bool console_guess_x(struct slice text, double *x, enum curve_unit *unit)
 	return false;
 }
 
+/* What may stand between a name and its number, … */
+static bool joins(char c)
+{
+	return c == ' ' || c == '\t' || c == ':' || c == '=' || c == '\'' || c == '"';
+}
+
+/* … what a number may begin with, and what ends it. */
+static bool begins_number(char c)
+{
+	return (c >= '0' && c <= '9') || c == '-' || c == '.' || c == 'n' || c == 'i';
+}
+
+static bool ends_number(char c)
+{
+	switch (c) {
+	case ' ':
+	case '\t':
+	case ',':
+	case ';':
+	case '|':
+	case ')':
+	case ']':
+	case '}':
+	case '\'':
+	case '"':
+		return true;
+	default:
+		return false;
+	}
+}
+
 bool console_next_guess(struct slice text, size_t *at, struct console_field *f)
 {
 	size_t i = *at, end, digit;
@@ -363,13 +394,13 @@ bool console_next_guess(struct slice text, size_t *at, struct console_field *f)
 			;
 		if (i >= text.n)
 			break;
-		for (digit = end; digit < text.n && memchr(" \t:='\"", text.p[digit], 6); digit++)
+		for (digit = end; digit < text.n && joins(text.p[digit]); digit++)
 			;
 		if (digit == end || digit >= text.n || (text.p[i] >= '0' && text.p[i] <= '9') ||
-			!memchr("0123456789-.ni", text.p[digit], 14))
+			!begins_number(text.p[digit]))
 			continue;
 		f->name = (struct slice){text.p + i, end - i};
-		for (end = digit; end < text.n && !memchr(" \t,;|)]}'\"", text.p[end], 10); end++)
+		for (end = digit; end < text.n && !ends_number(text.p[end]); end++)
 			;
 		f->value = (struct slice){text.p + digit, end - digit};
 		f->quoted = false;
