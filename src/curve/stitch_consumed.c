@@ -454,7 +454,7 @@ int stitch_measure_consumed(
 
 	/* What is logged over samples says by itself how many there were. */
 	if (b->s->axis != CURVE_STEPS) {
-		b->s->unit = CURVE_UNITS;
+		b->s->unit = stitch_counts_amounts(b->s) ? b->s->axis : CURVE_UNITS;
 		return array_reserve(&b->s->consumed, b->s->attempts.count, SIZE_MAX)
 			       ? RP_OK
 			       : stitch_no_memory(e);
