@@ -134,6 +134,12 @@ static const char *amount_words(
 		number(r, last));
 }
 
+/* A size that is mostly whole. */
+static const char *size_text(struct report *r, double v)
+{
+	return fabs(v - round(v)) < 1e-3 * v ? number(r, v) : curves_rounded(r, v, 4);
+}
+
 /* "32 a step", "16–64 a step" */
 static const char *batch_words(struct report *r, const struct stitch *s, uint32_t i)
 {
@@ -143,9 +149,8 @@ static const char *batch_words(struct report *r, const struct stitch *s, uint32_
 	if (s->by == s->axis || !isfinite(first) || !isfinite(last))
 		return NULL;
 	if (!s->consumed.items[i].ramps)
-		return report_text(r, "%s a step", curves_rounded(r, s->consumed.items[i].end, 4));
-	return report_text(
-		r, "%s–%s a step", curves_rounded(r, first, 4), curves_rounded(r, last, 4));
+		return report_text(r, "%s a step", size_text(r, s->consumed.items[i].end));
+	return report_text(r, "%s–%s a step", size_text(r, first), size_text(r, last));
 }
 
 static void add_attempt(struct report *r, struct report_table *t, const struct case_curve *c,
