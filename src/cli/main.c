@@ -50,7 +50,8 @@
  * profile/    frameworks
  *   profile, profiles.def         the table of them, and reading a checkpoint
  *   shapes.def                    scripts that save one dict of a shape of theirs
- *   candidate                     which files are one checkpoint
+ *   candidate, folders            which files are one checkpoint; what lies in which folder
+ *   in_name                       what names of files tell: steps, epochs, ranks
  *   collect, collect_walk         state by shape and name, whatever framework wrote it
  *   collect_parts                 what these share: collect_streams, collect_training, collect_weights,
  *                                 collect_totals
@@ -93,6 +94,7 @@
  *                                 stitch_lineage which continues which, stitch_tracks, stitch_hidden resumes
  *   resume, resume_repeat, resume_stretch
  *                                 first steps against the dead branch; earlier steps again; low stretches
+ *   one_unit                      logs over steps and over samples brought together
  *   consumed, stitch_consumed     how many samples a step has; with another batch at a resume: resume_amounts,
  *                                 resume_ramp
  *   rate, rate_lookup, rate_amounts, rate_launch, rate_origin

@@ -10,6 +10,7 @@
 #include "base/source.h"
 #include "base/text.h"
 #include "container/foreign.h"
+#include "profile/folders.h"
 #include "profile/profile.h"
 #include "state/snapshot.h"
 
@@ -17,179 +18,7 @@
 #define CANDIDATES_MAX 1000000u
 #define HEAD_BYTES 64u
 #define SURE_BITS 10u /* a framework's own file names, not just an extension */
-
-/* Words in front of a number, the nearest first. Words that are not listed leave the number
- * unnamed. */
-static const char *const step_words[] = {"step", "checkpoint", "ckpt", "iter", "iteration",
-	"global_step", "ba", "it", "update", "steps"};
-static const char *const rank_words[] = {"rank", "dp", "tp", "pp", "mp", "shard", "worker", "gpu",
-	"proc", "process", "node", "rng_state", "random_states", "part"};
-
-static bool word_before(struct slice name, size_t at, const char *const *words, size_t count)
-{
-	/* Between a word and its number: nothing, or one of - _ = . */
-	if (at > 0 && strchr("-_=.", name.p[at - 1]))
-		at--;
-	for (size_t i = 0; i < count; i++) {
-		struct slice word = slice_of(words[i]);
-		if (at < word.n || strncasecmp(name.p + at - word.n, word.p, word.n) != 0)
-			continue;
-		if (at == word.n || !isalpha((unsigned char)name.p[at - word.n - 1]))
-			return true;
-	}
-	return false;
-}
-
-/* Each run of digits in a name. */
-struct number {
-	size_t at, end;
-	uint64_t value;
-};
-
-static bool next_number(struct slice name, size_t from, struct number *out)
-{
-	size_t at = from;
-
-	while (at < name.n && !isdigit((unsigned char)name.p[at]))
-		at++;
-	if (at == name.n)
-		return false;
-	size_t end = at;
-	while (end < name.n && isdigit((unsigned char)name.p[end]))
-		end++;
-	*out = (struct number){.at = at, .end = end};
-	if (!text_parse_u64((struct slice){name.p + at, end - at}, INT64_MAX, &out->value))
-		out->value = UINT64_MAX;
-	return true;
-}
-
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
-
-/* Digits, a point, digits: a loss or an accuracy. */
-static bool is_metric(struct slice text, const struct number *n)
-{
-	return text.n - n->end >= 2 && text.p[n->end] == '.' &&
-	       isdigit((unsigned char)text.p[n->end + 1]);
-}
-
-int64_t step_in_name(const char *name)
-{
-	struct slice text = slice_of(name);
-	struct number n;
-	int64_t unnamed = -1;
-	unsigned unnamed_count = 0;
-	bool metric = false;
-
-	for (size_t from = 0; next_number(text, from, &n); from = n.end) {
-		if (n.value > INT64_MAX)
-			continue;
-		if (word_before(text, n.at, step_words, COUNT(step_words)))
-			return (int64_t)n.value;
-		metric |= is_metric(text, &n);
-		/* A name that is only a number, or ends in one before its extension:
-		 * "model_7000.pt". */
-		bool bare = n.at == 0 || strchr("-_.", text.p[n.at - 1]);
-		/* Both halves of a decimal fraction ("val_loss=0.31") are a measure's. */
-		bool after = n.at > 1 && text.p[n.at - 1] == '.' &&
-			     isdigit((unsigned char)text.p[n.at - 2]);
-		bool before = n.end + 1 < text.n && text.p[n.end] == '.' &&
-			      isdigit((unsigned char)text.p[n.end + 1]);
-		if (after || before)
-			continue;
-		/* "00001-of-00003" is a shard. */
-		if (slice_starts((struct slice){text.p + n.end, text.n - n.end}, SLICE("-of-")))
-			continue;
-		if (bare && !word_before(text, n.at, rank_words, COUNT(rank_words)) &&
-			!word_before(text, n.at,
-				(const char *const[]){"epoch", "ep", "of", "version", "v"}, 5)) {
-			unnamed = (int64_t)n.value;
-			unnamed_count++;
-		}
-	}
-	/* Beside a loss a bare number is an epoch as likely as a step. */
-	return unnamed_count == 1 && !metric ? unnamed : -1;
-}
-
-static const char *const epoch_words[] = {"epoch", "ep", "epochs"};
-
-int64_t place_in_name(const char *name)
-{
-	struct slice text = slice_of(name);
-	struct number n, first = {0}, last = {0};
-	uint64_t date = 0;
-	unsigned count = 0, parts = 0;
-	bool metric = false;
-
-	for (size_t from = 0; next_number(text, from, &n); from = n.end) {
-		size_t digits = n.end - n.at;
-		/* "e3", but not the exponent of "1e-3". */
-		bool e = n.at > 0 && (text.p[n.at - 1] | 0x20) == 'e' &&
-			 (n.at < 2 || !isalnum((unsigned char)text.p[n.at - 2]));
-		if (n.value <= INT64_MAX &&
-			(e || word_before(text, n.at, epoch_words, COUNT(epoch_words))))
-			return (int64_t)n.value;
-		if (n.value <= INT32_MAX && word_before(text, n.at, rank_words, COUNT(rank_words)))
-			return -1;
-		/* A year, then groups of two digits: 2026-03-01_12-30-00. */
-		if (parts == 0 && digits == 4 && n.value >= 1990 && n.value < 2200) {
-			date = n.value;
-			parts = 1;
-		} else if (parts > 0 && parts < 6 && digits == 2 && n.at == last.end + 1) {
-			date = date * 100 + n.value;
-			parts++;
-		}
-		metric |= count > 0 && is_metric(text, &n);
-		if (count++ == 0)
-			first = n;
-		last = n;
-	}
-	if (parts >= 3)
-		return (int64_t)date;
-	return metric && !is_metric(text, &first) && first.value <= INT64_MAX ? (int64_t)first.value
-									      : -1;
-}
-
-int64_t run_in_name(const char *name)
-{
-	static const char *const words[] = {"fold", "seed", "trial", "split", "cv"};
-	struct slice text = slice_of(name);
-	struct number n;
-
-	for (size_t from = 0; next_number(text, from, &n); from = n.end)
-		if (n.value <= INT64_MAX && word_before(text, n.at, words, COUNT(words)))
-			return (int64_t)n.value;
-	return -1;
-}
-
-int32_t rank_in_name(const char *name)
-{
-	struct slice text = slice_of(name);
-	struct number n;
-
-	for (size_t from = 0; next_number(text, from, &n); from = n.end)
-		if (n.value <= INT32_MAX && word_before(text, n.at, rank_words, COUNT(rank_words)))
-			return (int32_t)n.value;
-	return -1;
-}
-
-int64_t launch_in_path(const char *path, const char *word, size_t *start, size_t *end)
-{
-	int64_t launch = -1;
-	size_t n = strlen(word);
-
-	for (const char *part = path; part;
-		part = strchr(part, '/') ? strchr(part, '/') + 1 : NULL) {
-		size_t digits = strncmp(part, word, n) == 0 ? strspn(part + n, "0123456789") : 0;
-		uint64_t number;
-		if (digits == 0 || (part[n + digits] != '/' && part[n + digits] != '\0') ||
-			!text_parse_u64((struct slice){part + n, digits}, INT64_MAX, &number))
-			continue;
-		launch = (int64_t)number;
-		*start = (size_t)(part - path) + n;
-		*end = *start + digits;
-	}
-	return launch;
-}
 
 void candidates_release(struct candidates *c)
 {
@@ -322,81 +151,6 @@ static bool has_checkpoint_extension(const char *name)
 		if (slice_ends(text, slice_of(endings[i])))
 			return true;
 	return false;
-}
-
-/* Which files and folders lie in which folder, so that each is looked up without passing over all.
- */
-struct tree {
-	const struct listing *l;
-	uint32_t *start;        /* of each folder's files in `files`, and behind the last */
-	uint32_t *files;        /* indices of all files, folder by folder */
-	uint32_t *child, *next; /* a folder's first folder, and the next beside it; 0: none */
-	uint32_t *out;          /* room for one list of files */
-};
-
-static bool tree_make(struct tree *t, struct arena *arena, const struct listing *l)
-{
-	size_t files = l->files.count, dirs = l->dirs.count;
-
-	*t = (struct tree){.l = l,
-		.start = arena_array(arena, dirs + 2, sizeof *t->start),
-		.files = arena_array(arena, files + 1, sizeof *t->files),
-		.child = arena_array(arena, dirs + 1, sizeof *t->child),
-		.next = arena_array(arena, dirs + 1, sizeof *t->next),
-		.out = arena_array(arena, files + 1, sizeof *t->out)};
-	if (!t->start || !t->files || !t->child || !t->next || !t->out)
-		return false;
-	for (size_t i = 0; i < files; i++)
-		t->start[l->files.items[i].dir + 2]++;
-	for (size_t d = 0; d < dirs; d++)
-		t->start[d + 2] += t->start[d + 1];
-	/* start[d + 1] runs from the first to behind the last of folder d, and becomes start of the
-	 * next. */
-	for (uint32_t i = 0; i < files; i++)
-		t->files[t->start[l->files.items[i].dir + 1]++] = i;
-	for (uint32_t d = (uint32_t)dirs; d-- > 1;) {
-		uint32_t parent = l->dirs.items[d].parent;
-		t->next[d] = t->child[parent];
-		t->child[parent] = d;
-	}
-	return true;
-}
-
-static size_t own_files(const struct tree *t, uint32_t dir, size_t count)
-{
-	size_t own = t->start[dir + 1] - t->start[dir];
-
-	memcpy(t->out + count, t->files + t->start[dir], own * sizeof *t->out);
-	return count + own;
-}
-
-static int compare_indices(const void *pa, const void *pb)
-{
-	uint32_t a = *(const uint32_t *)pa, b = *(const uint32_t *)pb;
-	return (a > b) - (a < b);
-}
-
-/* The folder behind `d` in a walk through all that lie below `top`, or `top` at the end. */
-static uint32_t next_below(const struct tree *t, uint32_t d, uint32_t top)
-{
-	if (t->child[d])
-		return t->child[d];
-	while (d != top && !t->next[d])
-		d = t->l->dirs.items[d].parent;
-	return d == top ? top : t->next[d];
-}
-
-/* Files of a folder, or all below it, into t->out, in the order of the listing: by path. */
-static size_t files_below(const struct tree *t, uint32_t dir, bool deep)
-{
-	size_t count = own_files(t, dir, 0);
-
-	if (!deep || !t->child[dir])
-		return count;
-	for (uint32_t d = t->child[dir]; d != dir; d = next_below(t, d, dir))
-		count = own_files(t, d, count);
-	qsort(t->out, count, sizeof *t->out, compare_indices);
-	return count;
 }
 
 /* A file's place in a series of single-file checkpoints: its step, or else what orders it. */
@@ -640,7 +394,7 @@ static bool add_family(struct candidates *c, const struct listing *l, uint32_t d
 /* ---- folders of ranks --------------------------------------------------------------------------
  */
 
-static bool is_rank_folder(const struct tree *t, uint32_t d)
+static bool is_rank_folder(const struct folders *t, uint32_t d)
 {
 	return rank_in_name(t->l->dirs.items[d].name) >= 0 && t->start[d] < t->start[d + 1];
 }
@@ -649,7 +403,7 @@ static bool is_rank_folder(const struct tree *t, uint32_t d)
  * The folder of a rank behind `after` (0: the first) among those in a folder: one that holds files,
  * and is called as the first of them but for the number. 0: no more.
  */
-static uint32_t next_rank(const struct tree *t, uint32_t dir, uint32_t after)
+static uint32_t next_rank(const struct folders *t, uint32_t dir, uint32_t after)
 {
 	const struct listed_dir *dirs = t->l->dirs.items;
 	uint32_t first = t->child[dir];
@@ -663,7 +417,7 @@ static uint32_t next_rank(const struct tree *t, uint32_t dir, uint32_t after)
 }
 
 /* Whether a checkpoint's file in one folder has one of its name in the other. */
-static bool share_a_name(const struct tree *t, uint32_t one, uint32_t other)
+static bool share_a_name(const struct folders *t, uint32_t one, uint32_t other)
 {
 	const char *folder = t->l->dirs.items[other].path;
 	char path[4096];
@@ -683,7 +437,7 @@ static bool share_a_name(const struct tree *t, uint32_t one, uint32_t other)
  * the first two with checkpoints that are called alike. What they hold belongs together, file by
  * file. 0 where there are none.
  */
-static uint32_t rank_folders(const struct tree *t, uint32_t dir)
+static uint32_t rank_folders(const struct folders *t, uint32_t dir)
 {
 	uint32_t first = next_rank(t, dir, 0), second = first ? next_rank(t, dir, first) : 0;
 	uint32_t count = 0;
@@ -696,24 +450,24 @@ static uint32_t rank_folders(const struct tree *t, uint32_t dir)
 }
 
 /* The files in a folder's folders of ranks, into t->out. */
-static size_t rank_files(const struct tree *t, uint32_t dir)
+static size_t rank_files(const struct folders *t, uint32_t dir)
 {
 	size_t count = 0;
 
 	for (uint32_t d = next_rank(t, dir, 0); d; d = next_rank(t, dir, d))
-		count = own_files(t, d, count);
+		count = folders_files_of(t, d, count);
 	return count;
 }
 
 /* The checkpoints whose files lie in folders of ranks: one a step, or the folder above as a whole.
  */
-static bool add_ranks(struct candidates *c, const struct tree *t, uint32_t dir, uint32_t ranks)
+static bool add_ranks(struct candidates *c, const struct folders *t, uint32_t dir, uint32_t ranks)
 {
 	size_t count = rank_files(t, dir), before = c->list.count;
 
 	if (!holds_family(t->l, t->out, count)) {
 		struct candidate *added = add(c, t->l, t->l->dirs.items[dir].name, dir, t->out,
-			files_below(t, dir, true));
+			folders_files_below(t, dir, true));
 		if (added)
 			added->is_dir = true;
 		return added;
@@ -764,11 +518,11 @@ static bool name_paths(struct candidates *c, const struct listing *l)
 }
 
 /* The path itself as one checkpoint: a file, or a folder that a profile knows. */
-static bool find_self(struct candidates *c, const struct tree *t)
+static bool find_self(struct candidates *c, const struct folders *t)
 {
 	const struct listing *l = t->l;
 	uint32_t *files = t->out;
-	size_t count = l->single ? 1 : files_below(t, 0, true);
+	size_t count = l->single ? 1 : folders_files_below(t, 0, true);
 	const char *name = l->single ? l->files.items[0].name : l->dirs.items[0].name;
 
 	files[0] = l->single ? 0 : files[0];
@@ -791,11 +545,11 @@ static bool find_self(struct candidates *c, const struct tree *t)
  * their names. A Trainer's output folder holds the final model beside the checkpoints; DeepSpeed
  * puts global_step30 into checkpoint-30.
  */
-static bool is_checkpoint(const struct tree *t)
+static bool is_checkpoint(const struct folders *t)
 {
 	const struct listing *l = t->l;
 	uint32_t *files = t->out;
-	size_t own = files_below(t, 0, false);
+	size_t own = folders_files_below(t, 0, false);
 	struct candidate self = {
 		.name = l->dirs.items[0].name, .base = "", .files = files, .file_count = own};
 	bool parent = false;
@@ -830,7 +584,7 @@ static bool add_snapshots(struct candidates *c, const struct listing *l, const b
 }
 
 /* A root: every folder that some profile knows or that has a step's name, outermost first. */
-static bool find_below(struct candidates *c, const struct tree *t)
+static bool find_below(struct candidates *c, const struct folders *t)
 {
 	const struct listing *l = t->l;
 	uint32_t *files = t->out;
@@ -842,7 +596,7 @@ static bool find_below(struct candidates *c, const struct tree *t)
 			inside[d] = true;
 			continue;
 		}
-		size_t count = files_below(t, d, false);
+		size_t count = folders_files_below(t, d, false);
 		struct candidate own = {.name = dir->name,
 			.base = dir->path,
 			.files = files,
@@ -867,7 +621,7 @@ static bool find_below(struct candidates *c, const struct tree *t)
 		 * parent. */
 		if (d == 0 || (step_in_name(dir->name) < 0 && bits == 0))
 			continue;
-		count = files_below(t, d, true);
+		count = folders_files_below(t, d, true);
 		struct candidate *added = add(c, l, dir->name, d, files, count);
 		if (!added)
 			return false;
@@ -904,8 +658,8 @@ int candidates_find(struct candidates *c, const struct listing *l, struct error 
 {
 	*c = (struct candidates){0};
 	arena_init(&c->arena, (size_t)256 << 20);
-	struct tree t;
-	if (!tree_make(&t, &c->arena, l))
+	struct folders t;
+	if (!folders_make(&t, &c->arena, l))
 		return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for a list of %zu files",
 			l->files.count);
 	if (l->single || is_checkpoint(&t)) {

@@ -135,22 +135,10 @@ static int load_snapshot(struct state *s, const struct candidate *candidate,
 	return status;
 }
 
-int checkpoint_load(struct state *s, const struct candidate *candidate, const struct listing *l,
-	const struct limits *limits, struct findings *sink, struct error *e)
+/* A row for each of the checkpoint's files, before any is read. */
+static int list_files(struct state *s, const struct candidate *candidate, const struct listing *l,
+	struct error *e)
 {
-	const struct profile *profile = candidate->profile;
-
-	if (candidate->snapshot)
-		return load_snapshot(s, candidate, l, limits, sink, e);
-	if (!profile)
-		return fail(e, RP_E_NOT_FOUND, ERROR_NO_OFFSET,
-			"no file of a format that reprise reads");
-	s->path = state_text(s, slice_of(candidate->path));
-	/* Of what lies in folders of ranks, one file is a part. */
-	s->single = l->single || (candidate->file_count == 1 && candidate->ranks == 0);
-	s->folder = state_text(s, slice_of(candidate->holder));
-	s->rank_folders = (int32_t)candidate->ranks;
-	s->mtime_ns = candidate->mtime_ns;
 	for (size_t i = 0; i < candidate->file_count; i++) {
 		const struct listed *listed = &l->files.items[candidate->files[i]];
 		struct state_file *f = array_push(&s->files, ROWS_MAX);
@@ -165,62 +153,93 @@ int checkpoint_load(struct state *s, const struct candidate *candidate, const st
 			.error_offset = ERROR_NO_OFFSET,
 		};
 	}
-	take_profile(s, profile, l->single);
-	struct collector c = {
-		.state = s, .sink = sink, .limits = limits, .file = NO_FILE, .rank = NO_RANK};
-	strbuf_init(&c.path, PATH_MAX_BYTES);
+	return RP_OK;
+}
+
+/* Read all files that are resume state. An error where none could be, and where some were not for
+ * want of time: what was not read would look as if it were missing. */
+static int read_files(struct collector *c, const struct candidate *candidate,
+	const struct listing *l, struct error *e)
+{
+	struct state *s = c->state;
+	const struct state_file *failed = NULL;
 	size_t wanted = 0, read = 0;
-	bool late = false;
-	uint32_t failed = NO_FILE;
+
 	for (uint32_t i = 0; i < s->files.count; i++) {
-		if (s->files.items[i].role == FILE_OTHER || s->files.items[i].role == FILE_LEFTOVER)
+		const struct state_file *f = &s->files.items[i];
+		if (f->role == FILE_OTHER || f->role == FILE_LEFTOVER)
 			continue;
 		wanted++;
-		late = deadline_passed(limits->deadline);
-		if (late)
-			break;
-		read_file(&c, l, &l->files.items[candidate->files[i]], i, read == 0);
-		if (s->files.items[i].status == FILE_READ)
+		if (deadline_passed(c->limits->deadline))
+			return fail(e, RP_E_LIMIT, ERROR_NO_OFFSET,
+				"time ran out (--max-seconds) when %zu of its files had been read",
+				read);
+		read_file(c, l, &l->files.items[candidate->files[i]], i, read == 0);
+		if (f->status == FILE_READ)
 			read++;
-		else if (failed == NO_FILE)
-			failed = i;
+		else if (!failed)
+			failed = f;
 	}
-	/* A part of the metadata says nothing: what was not read would look as if it were missing.
-	 */
-	if (late) {
-		strbuf_release(&c.path);
-		array_release(&c.storages);
-		return fail(e, RP_E_LIMIT, ERROR_NO_OFFSET,
-			"time ran out (--max-seconds) when %zu of its files had been read", read);
-	}
-	if (s->no_memory || c.path.no_memory) {
-		strbuf_release(&c.path);
-		array_release(&c.storages);
+	if (s->no_memory || c->path.no_memory)
 		return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET,
 			"no memory, or the limit of it, while reading it");
-	}
-	c.file = NO_FILE;
-	c.rank = NO_RANK;
-	strbuf_clear(&c.path);
-	profile = s->profile; /* what is in the files may have told another than their names */
-	if (candidate->step >= 0 && (!profile->names_step || profile->names_step(candidate->name)))
-		state_add_int(s, FACT_NAME_STEP, NO_GROUP, candidate->step,
-			(struct origin){.file = NO_FILE, .rank = NO_RANK, .how = HOW_NAMED});
-	if (profile->finish)
-		profile->finish(&c);
-	if (s->world < s->rank_folders)
-		s->world = s->rank_folders;
-	strbuf_release(&c.path);
-	array_release(&c.storages);
-	state_finish(s);
-	if (s->no_memory)
-		return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET,
-			"the memory limit was reached while reading it");
 	if (wanted == 0)
 		return fail(e, RP_E_NOT_FOUND, ERROR_NO_OFFSET,
 			"none of its %zu files is one that reprise reads", candidate->file_count);
 	if (read == 0)
-		return fail(e, s->files.items[failed].error_status,
-			s->files.items[failed].error_offset, "%s", s->files.items[failed].error);
+		return fail(e, failed->error_status, failed->error_offset, "%s", failed->error);
 	return RP_OK;
+}
+
+/* What is known once all files are in. */
+static int conclude(struct collector *c, const struct candidate *candidate, struct error *e)
+{
+	struct state *s = c->state;
+	/* What is in the files may have told another than their names. */
+	const struct profile *profile = s->profile;
+
+	c->file = NO_FILE;
+	c->rank = NO_RANK;
+	strbuf_clear(&c->path);
+	if (candidate->step >= 0 && (!profile->names_step || profile->names_step(candidate->name)))
+		state_add_int(s, FACT_NAME_STEP, NO_GROUP, candidate->step,
+			(struct origin){.file = NO_FILE, .rank = NO_RANK, .how = HOW_NAMED});
+	if (profile->finish)
+		profile->finish(c);
+	if (s->world < s->rank_folders)
+		s->world = s->rank_folders;
+	state_finish(s);
+	if (s->no_memory)
+		return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET,
+			"the memory limit was reached while reading it");
+	return RP_OK;
+}
+
+int checkpoint_load(struct state *s, const struct candidate *candidate, const struct listing *l,
+	const struct limits *limits, struct findings *sink, struct error *e)
+{
+	if (candidate->snapshot)
+		return load_snapshot(s, candidate, l, limits, sink, e);
+	if (!candidate->profile)
+		return fail(e, RP_E_NOT_FOUND, ERROR_NO_OFFSET,
+			"no file of a format that reprise reads");
+	s->path = state_text(s, slice_of(candidate->path));
+	/* Of what lies in folders of ranks, one file is a part. */
+	s->single = l->single || (candidate->file_count == 1 && candidate->ranks == 0);
+	s->folder = state_text(s, slice_of(candidate->holder));
+	s->rank_folders = (int32_t)candidate->ranks;
+	s->mtime_ns = candidate->mtime_ns;
+	int status = list_files(s, candidate, l, e);
+	if (status < 0)
+		return status;
+	take_profile(s, candidate->profile, l->single);
+	struct collector c = {
+		.state = s, .sink = sink, .limits = limits, .file = NO_FILE, .rank = NO_RANK};
+	strbuf_init(&c.path, PATH_MAX_BYTES);
+	status = read_files(&c, candidate, l, e);
+	if (status == RP_OK)
+		status = conclude(&c, candidate, e);
+	strbuf_release(&c.path);
+	array_release(&c.storages);
+	return status;
 }
