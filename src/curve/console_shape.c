@@ -46,9 +46,10 @@ void console_index_init(struct console_index *x)
 		if (shapes[i].head)
 			x->within[i] = slice_find(slice_of(shapes[i].head), shapes[i].key);
 	}
-	x->without_digits = true;
+	x->steady_keys = true;
 	for (size_t i = 0; i < n; i++)
-		x->without_digits = x->without_digits && !has_digit(x->texts[i]);
+		x->steady_keys = x->steady_keys && !has_digit(x->texts[i]) &&
+				 !slice_ends(x->texts[i], SLICE("  "));
 	console_keys_init(&x->keys, x->texts, n);
 }
 
@@ -264,7 +265,7 @@ bool console_is_alone(const struct console_index *x, const struct console_hit *h
 {
 	uint64_t rows = 0, before = ((uint64_t)1 << (m->shape - shapes)) - 1;
 
-	if (!x->without_digits || n == CONSOLE_HITS_MAX)
+	if (!x->steady_keys || n == CONSOLE_HITS_MAX)
 		return false;
 	for (size_t i = 0; i < n; i++) {
 		if (hits[i].key < console_mark_count)

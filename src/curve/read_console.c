@@ -115,6 +115,8 @@ static int take_match(struct console *c, const struct console_line *l,
 		.unit = s->unit,
 		.rank = s->flags & CONSOLE_EACH_RANK ? l->rank : -1};
 
+	/* What is there is of another line, which may be gone. */
+	c->taken_count = 0;
 	size_t fields = s->style == CONSOLE_DICT ? m->head.fields : m->key;
 	c->r->wall = console_clock((struct slice){l->text.p, fields});
 	/* What a bar showed last stands before what is on other lines. */
