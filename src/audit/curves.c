@@ -168,6 +168,15 @@ static void add_further(const struct curve_resume *r, struct strbuf *b)
 	add_rate(r, b);
 }
 
+/* A batch, which is mostly a whole number. */
+static void add_size(struct strbuf *b, double v)
+{
+	if (v >= 1 && fabs(v - round(v)) < 1e-3 * v)
+		text_add_count(b, (uint64_t)llround(v));
+	else
+		text_add_rounded(b, v, 4);
+}
+
 /* What came of comparing over the same samples: "32 samples a step for 16: …". */
 static void add_by_amount(
 	const struct case_curve *c, const struct resume_check *k, struct strbuf *b)
@@ -182,9 +191,9 @@ static void add_by_amount(
 		text_add_rounded(b, k->after, 3);
 		strbuf_add_text(b, " times the samples");
 	} else {
-		text_add_rounded(b, k->after, 6);
+		add_size(b, k->after);
 		strbuf_printf(b, " %s a step for ", unit);
-		text_add_rounded(b, k->before, 6);
+		add_size(b, k->before);
 	}
 	strbuf_add_text(b, ", and ");
 	switch (k->outcome) {
