@@ -52,6 +52,13 @@ static void tell_match(
 /* Over the same samples -------------------------------------------------------------------------
  */
 
+/* A batch, which is mostly a whole number. */
+static const char *size_text(struct findings *sink, double v)
+{
+	return fabs(v - round(v)) < 1e-3 * v ? count_text(sink, llround(v))
+					     : rounded_text(sink, v, 4);
+}
+
 /* "with 32 samples a step for 16 before" */
 static const char *batch_words(
 	struct findings *sink, const struct case_curve *c, const struct resume_check *k)
@@ -59,8 +66,8 @@ static const char *batch_words(
 	if (k->guessed)
 		return findings_text(sink, "if a step has %s times the samples, as it seems",
 			rounded_text(sink, k->after, 3));
-	return findings_text(sink, "with %s %s a step for %s before", number(sink, k->after),
-		curve_unit_name(c->stitch.unit), number(sink, k->before));
+	return findings_text(sink, "with %s %s a step for %s before", size_text(sink, k->after),
+		curve_unit_name(c->stitch.unit), size_text(sink, k->before));
 }
 
 static const char *unit_of(const struct case_curve *c, const struct resume_check *k)
