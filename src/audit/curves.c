@@ -247,12 +247,11 @@ static void add_size(struct strbuf *b, double v)
 static void add_by_amount(
 	const struct case_curve *c, const struct resume_check *k, struct strbuf *b)
 {
-	const char *unit = curve_unit_name(c->stitch.unit);
+	const char *unit = k->guessed ? "samples" : curve_unit_name(c->stitch.unit);
 
 	if (k->outcome < RESUME_MATCHES)
 		strbuf_add_text(b, "not checked: ");
 	if (k->guessed) {
-		unit = "samples";
 		strbuf_add_text(b, "a step has, by the losses, ");
 		text_add_rounded(b, k->after, 3);
 		strbuf_add_text(b, " times the samples");
