@@ -4,7 +4,7 @@
 
 The log is one and a half epochs of shuffled ids, or of hashes, with a resume in the middle that has a dead branch.
 The others only count the ids that occur twice: DuckDB from a table that it holds in memory already, and from the
-same file; `sort | uniq -d` on the numbers of the smallest size. Times are of processor seconds, user and system,
+same file; Polars, where it is installed, from a column in memory; `sort | uniq -d` on the numbers of the smallest size. Times are of processor seconds, user and system,
 as others may be at work on the machine, and of the clock."""
 import os
 import subprocess
@@ -72,6 +72,19 @@ def in_duckdb(ids):
     return time.time() - start, time.process_time() - cpu
 
 
+def in_polars(ids):
+    """The same in Polars; None where it is not installed."""
+    os.environ["POLARS_MAX_THREADS"] = "2"
+    try:
+        import polars
+    except ImportError:
+        return None
+    column = polars.DataFrame({"id": ids})
+    start, cpu = time.time(), time.process_time()
+    column.group_by("id").len().filter(polars.col("len") > 1).height
+    return time.time() - start, time.process_time() - cpu
+
+
 def from_file_in_duckdb(path, field):
     import duckdb
 
@@ -98,10 +111,14 @@ def main():
             what = "hashes" if hashes else "ids"
             print(f"audit {rows:.0e} {what:6} {cpu:7.2f} s of processors, {clock:6.2f} s by the clock, "
                   f"{os.path.getsize(path) / cpu / 1e6:5.0f} MB/s, peak memory {peak / 1e6:.0f} MB")
-            for name, (their_clock, their_cpu) in (
+            for name, taken in (
                 ("DuckDB's table", in_duckdb(ids)),
                 ("DuckDB, the file", from_file_in_duckdb(path, "keys" if hashes else "ids")),
+                ("Polars' column", in_polars(ids)),
             ):
+                if taken is None:
+                    continue
+                their_clock, their_cpu = taken
                 print(f"      duplicates, {name:17} {their_cpu:7.2f} s: {their_cpu / cpu:5.1f} times, "
                       f"{their_clock:6.2f} s by the clock: {their_clock / clock:5.1f} times")
             if rows == min(sizes):

@@ -38,18 +38,18 @@ record() {
 	REPRISE_RECORD_LIBRARY=$(realpath "$build/libreprise-record.so") "${PYTHON:-python3}" "$top/record.py" "$build/bench"
 }
 
-# Console logs, of chatter and of nothing but rows: against a loop with a compiled expression in Python. Both must
-# find the same number of losses.
+# Console logs, of chatter with a row in 100 lines and of nothing but rows of a trainer: against a loop with a
+# compiled expression in Python, which must find the same number of losses, and against `grep -c`.
 console() {
-	for every in 100 1; do
-		data=$build/bench/console-$every.log
-		[ -s "$data" ] || python3 "$top/console.py" make "$data" 200000000 "$every"
+	for kind in sparse megatron trainer torchtitan nanogpt; do
+		data=$build/bench/console-$kind.log
+		[ -s "$data" ] || python3 "$top/console.py" make "$data" 100000000 "$kind"
 		ours=$("$build/bench/console" "$data")
-		theirs=$(python3 "$top/console.py" time "$data")
-		echo "$every $ours $theirs" | awk '{
-			if ($3 != $6) { print "console: " $3 " and " $6 " losses"; exit 1 }
-			printf "console log     %8.1f MB/s, Python %6.1f MB/s: %5.1f times (one line in %d has a loss)\n",
-				$2, $5, $2 / $5, $1
+		theirs=$(LC_ALL=C python3 "$top/console.py" time "$data" "$kind")
+		echo "$kind $ours $theirs" | awk '{
+			if ($3 != $7) { print "console: " $3 " and " $7 " losses"; exit 1 }
+			printf "console log     %8.1f MB/s, Python %6.1f MB/s: %5.1f times; grep -c %.0f MB/s: %4.2f times (%s)\n",
+				$2, $5, $2 / $5, $6, $2 / $6, $1
 		}'
 	done
 }

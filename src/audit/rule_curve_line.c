@@ -88,7 +88,7 @@ const char *curve_steps(
 
 void curve_place(struct finding *f, const struct case_curve *c, double first, double last)
 {
-	if (c->stitch.axis == CURVE_EPOCHS)
+	if (c->stitch.axis == CURVE_EPOCHS || stitch_counts_amounts(&c->stitch))
 		return;
 	if (isfinite(first) && fabs(first) < 9e18)
 		f->place.step_first = llround(first);

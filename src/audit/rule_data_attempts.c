@@ -20,6 +20,9 @@ static void check_empty(struct findings *sink, const struct case_line *c, uint32
 
 	if (a->steps > 0 || (planned && from >= l->max_steps))
 		return;
+	/* What it consumed may be what was lost of the log, which is told by itself. */
+	if (ledger_lost_some(l, a))
+		return;
 	bool ended_well = attempt_ended_well(a);
 	/* One that crashed before its first step is nothing odd, and neither is one that begins. */
 	if (!ended_well && (*a->end != '\0' || i != g->last))

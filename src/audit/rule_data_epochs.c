@@ -24,7 +24,7 @@ static bool is_shifted(const struct case_line *c, size_t epoch)
 
 	for (size_t k = 0; k < end && c->tally.how != EPOCHS_LOGGED; k++) {
 		uint8_t outcome = c->judged.list.items[k].outcome;
-		if (outcome >= SEAM_FROM_START && outcome <= SEAM_HOLE)
+		if ((outcome >= SEAM_SKIPPED && outcome <= SEAM_HOLE) || outcome == SEAM_SKIP_WRONG)
 			return true;
 	}
 	return false;

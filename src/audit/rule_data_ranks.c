@@ -6,8 +6,9 @@
 #include "audit/case.h"
 #include "audit/data.h"
 
-#define LOOKED_AT 64u /* steps whose ranks are compared with each other */
-#define RUN_LEAST 3u  /* samples in a row from which on repeats are no chance */
+#define EVEN_MARKS 65536u /* samples whose occurrences are counted, about */
+#define LOOKED_AT 64u     /* steps whose ranks are compared with each other */
+#define RUN_LEAST 3u      /* samples in a row from which on repeats are no chance */
 
 static bool is_excess(uint64_t found, double expected)
 {
@@ -218,6 +219,53 @@ static struct stretch longest_stretch(const struct case_line *c, size_t part)
 	return best;
 }
 
+static int compare_marks(const void *a, const void *b)
+{
+	const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+	return (x > y) - (x < y);
+}
+
+/* About EVEN_MARKS of a part's samples, chosen by what they are: all occurrences of each. */
+static size_t take_marks(const struct case_line *c, size_t part, uint64_t *marks, size_t most)
+{
+	const struct lineage *g = &c->lineage;
+	const struct line_part *p = &g->line.items[part];
+	uint64_t below = p->rows > EVEN_MARKS ? UINT64_MAX / p->rows * EVEN_MARKS : UINT64_MAX;
+	struct sample_source line = lineage_line(g);
+	struct sample_buffer *buffer = sample_buffer_new();
+	struct sample_block b;
+	size_t n = 0;
+
+	for (uint64_t at = 0; buffer && at < p->rows && n < most; at += b.n) {
+		if (line.read(&line, p->at + at, (size_t)(p->rows - at), buffer, &b, NULL) < 0)
+			break;
+		for (size_t i = 0; i < b.n && n < most; i++) {
+			marks[n] = mark_mix(block_mark(g->ledger, &b, i));
+			n += marks[n] <= below;
+		}
+	}
+	sample_buffer_free(buffer);
+	return n;
+}
+
+/* Whether samples occur `k` times each, rather than on average, as chance makes them do too. */
+static bool occur_evenly(const struct case_line *c, size_t part, uint64_t k)
+{
+	size_t most = (size_t)2 * EVEN_MARKS, even = 0, all = 0;
+	uint64_t *marks = calloc(most + 1, sizeof *marks);
+	size_t n = marks ? take_marks(c, part, marks, most) : 0;
+
+	if (n > 1)
+		qsort(marks, n, sizeof *marks, compare_marks);
+	for (size_t i = 0, end; i < n; i = end, all++) {
+		for (end = i + 1; end < n && marks[end] == marks[i];)
+			end++;
+		even += end - i == k;
+	}
+	free(marks);
+	return 10 * even >= 8 * all && all > 0;
+}
+
 /* Where every sample is consumed k times, that is how the data is served, and somebody's wish. */
 static uint64_t even_factor(const struct case_line *c, size_t part)
 {
@@ -226,7 +274,10 @@ static uint64_t even_factor(const struct case_line *c, size_t part)
 	double again = (double)(n->in_step + n->in_rank + n->in_workers);
 	double k = rows - again > 0 ? rows / (rows - again) : 0;
 
-	return k >= 1.9 && fabs(k - round(k)) < 0.05 * k ? (uint64_t)llround(k) : 0;
+	if (k < 1.9 || fabs(k - round(k)) >= 0.05 * k ||
+		!occur_evenly(c, part, (uint64_t)llround(k)))
+		return 0;
+	return (uint64_t)llround(k);
 }
 
 /* Repeats inside steps of one rank that the data's own duplicates give. */

@@ -24,13 +24,30 @@ bool seam_fresh_declared(const struct ledger_attempt *a)
 	return a->intent.seed || a->intent.order;
 }
 
+static bool is_letter(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+/* Whether a word of the text begins so, as "finished" with "finish": none of BrokenPipeError begins
+ * with "ok". */
+static bool has_word(struct slice text, const char *word)
+{
+	size_t n = strlen(word);
+
+	for (size_t i = 0; i + n <= text.n; i++)
+		if (memcmp(text.p + i, word, n) == 0 && (i == 0 || !is_letter(text.p[i - 1])))
+			return true;
+	return false;
+}
+
 bool attempt_ended_well(const struct ledger_attempt *a)
 {
 	static const char *const words[] = {
 		"finish", "complete", "done", "success", "exit 0", "normal", "ok", "max_steps"};
 
 	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-		if (slice_find(slice_of(a->end), slice_of(words[i])) != SIZE_MAX)
+		if (has_word(slice_of(a->end), words[i]))
 			return true;
 	return false;
 }
@@ -38,12 +55,19 @@ bool attempt_ended_well(const struct ledger_attempt *a)
 /* What the data itself does --------------------------------------------------------------------
  */
 
-/* Pairs of samples of a part of the line that share an epoch. */
-double part_pairs(const struct case_line *c, size_t part)
+/* So many samples in a row that share an epoch: how many pairs they are, or how many of them come
+ * again where each pair is one sample with chance `q`. */
+static double pairs_of(double n, double q)
+{
+	return q > 0 ? n + expm1(-q * n) / q : n * n / 2;
+}
+
+/* The same summed over what a part of the line has of each epoch. */
+static double part_again(const struct case_line *c, size_t part, double q)
 {
 	const struct line_part *p = &c->lineage.line.items[part];
 	const struct tally *t = &c->tally;
-	double pairs = 0;
+	double sum = 0;
 
 	for (size_t k = tally_epoch_at(t, p->at); k < t->epochs.count; k++) {
 		const struct line_epoch *epoch = &t->epochs.items[k];
@@ -52,9 +76,36 @@ double part_pairs(const struct case_line *c, size_t part)
 									 : p->at + p->rows;
 		if (from >= end)
 			break;
-		pairs += (double)(end - from) * (double)(end - from) / 2;
+		sum += pairs_of((double)(end - from), q);
 	}
-	return pairs;
+	return sum;
+}
+
+double part_pairs(const struct case_line *c, size_t part)
+{
+	return part_again(c, part, 0);
+}
+
+/*
+ * Each sample counts once, however often it came before: of many pairs, those counted are too few.
+ * By how much, were all samples equally likely.
+ */
+static double saturation(const struct case_line *c)
+{
+	double pairs = 0, again = (double)tally_repeats_inside(&c->tally), low = 0, high = 1;
+
+	for (size_t i = 0; i < c->lineage.line.count; i++)
+		pairs += part_pairs(c, i);
+	if (again < 1 || pairs < 1)
+		return 1;
+	for (int round = 0; round < 50; round++) {
+		double middle = (low + high) / 2, sum = 0;
+		for (size_t i = 0; i < c->lineage.line.count; i++)
+			sum += part_again(c, i, middle);
+		*(sum < again ? &low : &high) = middle;
+	}
+	double factor = low * pairs / again;
+	return factor > 1 ? factor : 1;
 }
 
 const struct ledger_geometry *part_geometry(const struct case_line *c, size_t part)
@@ -95,8 +146,9 @@ static void find_duplicates(struct case_line *c)
 	if (kept > 0 && in_row > 0.5 * kept)
 		again *= 1 - in_row / kept;
 	c->judged.measured = again + cross > 1 ? again + cross : 1;
-	c->judged.duplicates = pairs > 0 ? again / pairs : 0;
-	c->judged.cross_duplicates = cross_pairs > 0 ? cross / cross_pairs : 0;
+	double factor = again + cross > 0 ? saturation(c) : 1;
+	c->judged.duplicates = pairs > 0 ? factor * again / pairs : 0;
+	c->judged.cross_duplicates = cross_pairs > 0 ? factor * cross / cross_pairs : 0;
 }
 
 /* How many samples after a seam chance lets come again, at the rates of the attempts themselves. */
@@ -357,15 +409,21 @@ static bool judge_permuted(
 	uint32_t window = window_steps(l, p, s);
 	int32_t first = step_in_key(l, s, &l->steps.items[p->first + s->match.same]);
 	uint32_t known = 0, looked = 0;
-	int32_t farthest = 0;
+	int32_t farthest = 0, forward = 0, back = 0;
 	for (uint32_t k = s->match.same; k < s->match.steps && looked < WINDOW_STEPS;
 		k++, looked++) {
 		int32_t at = step_in_key(l, s, &l->steps.items[p->first + k]);
 		int32_t moved = at - (int32_t)(k - s->match.same);
 		known += at >= 0;
-		if (at >= 0 && abs(moved) > farthest)
-			farthest = abs(moved);
+		if (at < 0)
+			continue;
+		farthest = abs(moved) > farthest ? abs(moved) : farthest;
+		forward |= moved > 0;
+		back |= moved < 0;
 	}
+	/* All of them moved one way: a step too many or too few, and no other turn. */
+	if (window == 0 && !(forward && back))
+		return false;
 	j->batches_whole = looked > 1 && known == looked;
 	/* Without the end of a window in the key: all batches known, none far from its turn. */
 	bool turns = looked >= 3 && known + (uint32_t)farthest >= looked && farthest > 0 &&
@@ -376,6 +434,32 @@ static bool judge_permuted(
 	j->window = window > 0 ? window : (uint32_t)farthest + 1;
 	j->rotation = known >= 2 && first > 0 ? first : 0;
 	return true;
+}
+
+/* The key comes again behind samples that were consumed right before the seam: these came twice. */
+static int judge_behind(const struct case_line *c, const struct seam *s, struct seam_judgement *j,
+	bool *found, struct error *e)
+{
+	struct sample_source line = lineage_line(&c->lineage);
+	uint64_t back = s->ahead.offset < 0 ? (uint64_t)-s->ahead.offset : 0;
+
+	*found = false;
+	if (!align_in_order(&s->ahead) || s->ahead.by_rank || back == 0 || back > s->behind ||
+		back > s->inside)
+		return RP_OK;
+	int64_t run = align_run(&line, s->at, &line, s->at - back, back, c->lineage.ledger, e);
+	if (run < 0)
+		return (int)run;
+	*found = (uint64_t)run == back;
+	if (!*found)
+		return RP_OK;
+	j->outcome = SEAM_WINDOW;
+	j->source = s->at - back;
+	j->run = back;
+	j->repeated = back;
+	j->expected_at = place_in_epoch(c, s);
+	j->observed_at = j->expected_at - back;
+	return RP_OK;
 }
 
 /*
@@ -414,6 +498,9 @@ static int judge_without_repeats(
 			hole_at(s, j, (uint64_t)s->ahead.offset);
 			return RP_OK;
 		}
+		int status = judge_behind(c, s, j, &known, e);
+		if (status < 0 || known)
+			return status;
 		if (judge_permuted(c, s, j) || judge_other_epoch(c, s, j))
 			return RP_OK;
 	}
@@ -530,7 +617,7 @@ static void judge_skip(const struct case_line *c, const struct seam *s, struct s
 	if (!differs && (met > 0 || s->ahead.heads == 0))
 		return;
 	/* Nothing of the key was to come: ids of it in another order are those of a later epoch. */
-	if (want_n == 0 && behind > 0 && !align_in_order(&s->ahead))
+	if (want_n == 0 && !align_in_order(&s->ahead))
 		return;
 	/* What did come: where in the key the first samples lie. */
 	if (align_in_order(&s->ahead))

@@ -94,6 +94,7 @@
  *                                 stitch_lineage which continues which, stitch_tracks, stitch_hidden resumes
  *   resume, resume_repeat, resume_stretch
  *                                 first steps against the dead branch; earlier steps again; low stretches
+ *   one_unit                      logs over steps and over samples brought together
  *   consumed, stitch_consumed     how many samples a step has; with another batch at a resume: resume_amounts,
  *                                 resume_ramp
  *   rate, rate_lookup, rate_amounts, rate_launch, rate_origin

@@ -162,7 +162,8 @@ struct console_index {
 	struct slice texts[CONSOLE_KEYS_MAX];
 	uint64_t rows[CONSOLE_KEYS_MAX];   /* bits of the shapes that have the key */
 	size_t within[CONSOLE_SHAPES_MAX]; /* where the key stands in the head, or SIZE_MAX */
-	bool without_digits;               /* no key has any */
+	/* No other keys stand in a line where only digits and the spaces before them differ. */
+	bool steady_keys;
 };
 
 void console_index_init(struct console_index *x);

@@ -114,8 +114,8 @@ static int take_bar_field(struct console *c, struct console_place *at,
 	running = running && slice_is(f->name, "loss");
 	if (running)
 		c->note = "loss is a running mean of the last 20 batches";
-	struct curve_meaning says = curve_meaning_of(f->name);
-	if (says.role != CURVE_VALID_LOSS && !(says.says_mean && says.mean == CURVE_OF_EPOCH))
+	struct console_known_name says = console_name(c, f->name);
+	if (says.role != CURVE_VALID_LOSS && !says.of_epoch)
 		hold_field(c, f, running);
 	else if (has_changed(c, f->name, value))
 		return console_add_field(c, at, f, e);

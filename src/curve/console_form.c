@@ -6,11 +6,12 @@
  *
  * A line has the form only where taking it apart would go the same way step by step, so that its
  * points are the same with forms and without. What that rests on: no key of console.def has a
- * digit, so that keys stand in the text between numbers (console_is_alone()); names stand there
- * too; digits of numbers are looked at by nothing but what reads the number, as long as sign,
- * thousands, point and exponent are where they were (in dictionaries, whose heads are not matched,
- * these may differ as well); and of spaces before a number only matters whether there are any. The
- * time is looked for anew.
+ * digit or more than a space at its end, so that keys stand in the text between numbers
+ * (console_is_alone()); names stand there too; digits of numbers are looked at by nothing but what
+ * reads the number, as long as sign, thousands, point and exponent are where they were (in
+ * dictionaries, whose heads are not matched, these may differ as well); and of spaces before a
+ * number only matters whether there are any. The time is looked for anew. Who adds a flag to
+ * console.def that looks at x or a value must see to it here too (x_of(), take_fitting()).
  */
 #include <math.h>
 #include <stdlib.h>

@@ -316,10 +316,20 @@ static size_t take_value(struct slice text, size_t at, struct console_field *f)
 /* Whether what stands at text.p[i] ends the field before: a bar, a comma, " - " as Keras has it. */
 static bool ends_field(struct slice text, size_t i)
 {
-	char c = text.p[i];
-
-	return memchr("|,;[]}", c, 6) || (c == '-' && i > 0 && is_space(text.p[i - 1]) &&
-						 i + 1 < text.n && is_space(text.p[i + 1]));
+	switch (text.p[i]) {
+	case '|':
+	case ',':
+	case ';':
+	case '[':
+	case ']':
+	case '}':
+		return true;
+	case '-':
+		return i > 0 && is_space(text.p[i - 1]) && i + 1 < text.n &&
+		       is_space(text.p[i + 1]);
+	default:
+		return false;
+	}
 }
 
 /* What stands before a value, without what ended the field before. */

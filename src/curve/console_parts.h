@@ -15,9 +15,10 @@
 #define CONSOLE_TRAINERS_MAX 4u   /* named in a file's writer */
 #define CONSOLE_NAME_MAX 128u     /* bytes of the name of a series that is put together here */
 #define CONSOLE_KNOWN_SERIES 256u /* that are found at once */
-#define CONSOLE_SHOWN_VALUES 32u  /* of a progress bar, to tell new ones from old ones */
-#define CONSOLE_HELD_FIELDS 16u   /* of a progress bar */
-#define CONSOLE_TAKEN_MAX 64u     /* fields of a line whose form is learned */
+#define CONSOLE_KNOWN_NAMES 64u
+#define CONSOLE_SHOWN_VALUES 32u /* of a progress bar, to tell new ones from old ones */
+#define CONSOLE_HELD_FIELDS 16u  /* of a progress bar */
+#define CONSOLE_TAKEN_MAX 64u    /* fields of a line whose form is learned */
 #define CONSOLE_NO_SERIES (CURVE_NONE - 1)
 
 /* A point whose fields are on the lines that follow. */
@@ -49,6 +50,13 @@ struct console_held_bar {
 struct console_shown_value {
 	uint64_t name; /* hashed */
 	double value;
+};
+
+/* What a name says, which is asked for with each drawing of a bar and each line of no trainer. */
+struct console_known_name {
+	uint64_t hash;
+	enum curve_role role;
+	bool of_epoch; /* a mean of an epoch */
 };
 
 /* A series by what it was asked for with: rows ask for the same ones again and again. */
@@ -90,6 +98,7 @@ struct console {
 	struct console_index index;
 	struct console_marks marks;
 	struct console_known_series known[CONSOLE_KNOWN_SERIES];
+	struct console_known_name names[CONSOLE_KNOWN_NAMES];
 	char *plain;
 	struct console_below below[CONSOLE_BELOW_MAX];
 	size_t below_count;
@@ -105,6 +114,7 @@ struct console {
 	/* Of a line without an end: where it ends, since what touches that may be cut off. */
 	const char *cut;
 	bool torn;
+	bool chatter; /* the line at hand is looked at for patterns only */
 	/* Progress bars. */
 	double epoch; /* Keras: the one at hand; NAN: not known */
 	double version;
@@ -150,6 +160,9 @@ struct console_place {
  * the end out.
  */
 float console_unit_of_digits(double value, int digits);
+
+/* curve_meaning_of(), found at once for names that were asked for before. */
+struct console_known_name console_name(struct console *c, struct slice name);
 
 /* Whether a value may go on behind the end of the file. */
 bool console_is_cut(const struct console *c, struct slice value);

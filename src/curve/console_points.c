@@ -34,6 +34,19 @@ bool console_is_cut(const struct console *c, struct slice value)
 	return cut;
 }
 
+struct console_known_name console_name(struct console *c, struct slice name)
+{
+	uint64_t hash = XXH3_64bits(name.p, name.n);
+	struct console_known_name *k = &c->names[hash % CONSOLE_KNOWN_NAMES];
+
+	if (k->hash != hash) {
+		struct curve_meaning m = curve_meaning_of(name);
+		*k = (struct console_known_name){
+			hash, m.role, m.says_mean && m.mean == CURVE_OF_EPOCH};
+	}
+	return *k;
+}
+
 /* curve_series_of(), which costs as much as all else of a field together, once for each series. */
 static int find_series(struct console *c, const struct console_place *at, struct slice name,
 	enum curve_role role, enum curve_mean mean, uint32_t *series, struct error *e)
@@ -117,7 +130,7 @@ float console_resolution_of(const struct console_shape *s, bool quoted, double v
 {
 	if (s->flags & CONSOLE_SHORT)
 		return console_unit_of_digits(value, 3);
-	if (s->style != CONSOLE_DICT)
+	if (s->style != CONSOLE_DICT || (!quoted && printed <= 1e-4f))
 		return printed;
 	/* Dictionaries: Python leaves zeros at the end out. A loss is rounded to four decimals, or,
 	 * as a text, to four digits; fairseq rounds it to three decimals. */

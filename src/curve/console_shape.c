@@ -46,9 +46,10 @@ void console_index_init(struct console_index *x)
 		if (shapes[i].head)
 			x->within[i] = slice_find(slice_of(shapes[i].head), shapes[i].key);
 	}
-	x->without_digits = true;
+	x->steady_keys = true;
 	for (size_t i = 0; i < n; i++)
-		x->without_digits = x->without_digits && !has_digit(x->texts[i]);
+		x->steady_keys = x->steady_keys && !has_digit(x->texts[i]) &&
+				 !slice_ends(x->texts[i], SLICE("  "));
 	console_keys_init(&x->keys, x->texts, n);
 }
 
@@ -264,7 +265,7 @@ bool console_is_alone(const struct console_index *x, const struct console_hit *h
 {
 	uint64_t rows = 0, before = ((uint64_t)1 << (m->shape - shapes)) - 1;
 
-	if (!x->without_digits || n == CONSOLE_HITS_MAX)
+	if (!x->steady_keys || n == CONSOLE_HITS_MAX)
 		return false;
 	for (size_t i = 0; i < n; i++) {
 		if (hits[i].key < console_mark_count)
@@ -350,6 +351,37 @@ bool console_guess_x(struct slice text, double *x, enum curve_unit *unit)
 	return false;
 }
 
+/* What may stand between a name and its number, … */
+static bool joins(char c)
+{
+	return c == ' ' || c == '\t' || c == ':' || c == '=' || c == '\'' || c == '"';
+}
+
+/* … what a number may begin with, and what ends it. */
+static bool begins_number(char c)
+{
+	return (c >= '0' && c <= '9') || c == '-' || c == '.' || c == 'n' || c == 'i';
+}
+
+static bool ends_number(char c)
+{
+	switch (c) {
+	case ' ':
+	case '\t':
+	case ',':
+	case ';':
+	case '|':
+	case ')':
+	case ']':
+	case '}':
+	case '\'':
+	case '"':
+		return true;
+	default:
+		return false;
+	}
+}
+
 bool console_next_guess(struct slice text, size_t *at, struct console_field *f)
 {
 	size_t i = *at, end, digit;
@@ -363,13 +395,13 @@ bool console_next_guess(struct slice text, size_t *at, struct console_field *f)
 			;
 		if (i >= text.n)
 			break;
-		for (digit = end; digit < text.n && memchr(" \t:='\"", text.p[digit], 6); digit++)
+		for (digit = end; digit < text.n && joins(text.p[digit]); digit++)
 			;
 		if (digit == end || digit >= text.n || (text.p[i] >= '0' && text.p[i] <= '9') ||
-			!memchr("0123456789-.ni", text.p[digit], 14))
+			!begins_number(text.p[digit]))
 			continue;
 		f->name = (struct slice){text.p + i, end - i};
-		for (end = digit; end < text.n && !memchr(" \t,;|)]}'\"", text.p[end], 10); end++)
+		for (end = digit; end < text.n && !ends_number(text.p[end]); end++)
 			;
 		f->value = (struct slice){text.p + digit, end - digit};
 		f->quoted = false;

@@ -50,6 +50,12 @@ static bool has_twin(const struct curve_log *l, const struct curve_series *a, en
 	return false;
 }
 
+/* Whether the points of a series are left out, and nothing else has them. */
+static bool is_off(const struct curve_log *l, const struct curve_series *s, enum curve_unit axis)
+{
+	return judged(s) && s->unit != axis && s->points > 0 && !has_twin(l, s, axis);
+}
+
 /* How well a series stands for its file: the loss before others, each point's own before means. */
 static unsigned rank_series(const struct curve_series *s)
 {
@@ -329,7 +335,8 @@ static int gather_values(
 		n += l->points.items[i].series == p->main && isfinite(l->points.items[i].x);
 	struct indexed *list = calloc(n + 1, sizeof *list);
 	double *steps = calloc(n + 1, sizeof *steps);
-	if (!list || !steps || !array_reserve(&all->values, all->values.count + n, SIZE_MAX)) {
+	/* One more than wanted, so that the values of a piece without any have an address too. */
+	if (!list || !steps || !array_reserve(&all->values, all->values.count + n + 1, SIZE_MAX)) {
 		free(list);
 		free(steps);
 		return piece_no_memory(e);
@@ -646,9 +653,10 @@ int pieces_cut(struct pieces *p, const struct curve_log *l, struct error *e)
 	if (!c.last)
 		return piece_no_memory(e);
 	for (size_t i = 0; i < l->series.count; i++)
-		if (judged(&l->series.items[i]) && l->series.items[i].unit != p->axis &&
-			!has_twin(l, &l->series.items[i], p->axis))
+		if (is_off(l, &l->series.items[i], p->axis)) {
+			p->off_file = p->off_axis ? p->off_file : l->series.items[i].file;
 			p->off_axis += l->series.items[i].points;
+		}
 	for (uint32_t f = 0; f < l->files.count && status == RP_OK; f++) {
 		c.file = f;
 		c.main = choose_main(l, f, p->axis);

@@ -44,6 +44,7 @@ struct pieces {
 	ARRAY(struct piece_value) values;
 	ARRAY(uint32_t) jumbled; /* files whose x goes to and fro: several writers in one */
 	uint64_t off_axis;       /* points of series whose x is in another unit */
+	uint32_t off_file;       /* the first file that holds some */
 };
 
 /* Whether its file is carried on from launch to launch. */

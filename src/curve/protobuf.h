@@ -37,6 +37,9 @@ static inline uint64_t protobuf_varint(struct protobuf *m)
 {
 	uint64_t value = 0;
 
+	/* Keys and lengths mostly have one. */
+	if (m->p < m->end && *m->p < 0x80)
+		return *m->p++;
 	for (unsigned shift = 0; shift < 64 && m->p < m->end; shift += 7) {
 		uint8_t byte = *m->p++;
 		value |= (uint64_t)(byte & 0x7f) << shift;

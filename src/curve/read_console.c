@@ -115,6 +115,8 @@ static int take_match(struct console *c, const struct console_line *l,
 		.unit = s->unit,
 		.rank = s->flags & CONSOLE_EACH_RANK ? l->rank : -1};
 
+	/* What is there is of another line, which may be gone. */
+	c->taken_count = 0;
 	size_t fields = s->style == CONSOLE_DICT ? m->head.fields : m->key;
 	c->r->wall = console_clock((struct slice){l->text.p, fields});
 	/* What a bar showed last stands before what is on other lines. */
@@ -184,8 +186,8 @@ static const struct console_field_row no_fields = {{NULL, 0}, 0, 0, NULL};
 static const struct console_shape any = {
 	.trainer = "", .mean = CURVE_OF_UNKNOWN, .flags = CONSOLE_EACH_RANK, .fields = &no_fields};
 
-/* Whether words of a line are about an x and a loss. */
-static bool guess_line(struct slice text, double *x, enum curve_unit *unit)
+/* Whether words of a line are about an x and a loss. `c`: the reader, or NULL. */
+static bool guess_line(struct console *c, struct slice text, double *x, enum curve_unit *unit)
 {
 	struct console_field f;
 	size_t from = 0;
@@ -193,7 +195,8 @@ static bool guess_line(struct slice text, double *x, enum curve_unit *unit)
 	if (slice_find(text, SLICE("oss")) == SIZE_MAX || !console_guess_x(text, x, unit))
 		return false;
 	while (console_next_guess(text, &from, &f)) {
-		enum curve_role role = curve_meaning_of(f.name).role;
+		enum curve_role role =
+			c ? console_name(c, f.name).role : curve_meaning_of(f.name).role;
 		if (role == CURVE_LOSS || role == CURVE_VALID_LOSS)
 			return true;
 	}
@@ -211,7 +214,7 @@ static int take_anything(struct console *c, const struct console_line *l, struct
 	struct console_field f;
 	size_t from;
 
-	if (!guess_line(text, &at.x, &at.unit))
+	if (!guess_line(c, text, &at.x, &at.unit))
 		return RP_OK;
 	/* Before the end of epoch 0 is the first one. */
 	c->epochs_from_0 = c->epochs_from_0 || (at.unit == CURVE_EPOCHS && at.x < 0);
@@ -219,11 +222,12 @@ static int take_anything(struct console *c, const struct console_line *l, struct
 		at.x += 1;
 	c->r->wall = console_clock(l->text);
 	c->note = "no known trainer: what is x and what is a loss was guessed from words";
-	for (from = 0; console_next_guess(text, &from, &f);)
-		if (curve_meaning_of(f.name).role != CURVE_OTHER &&
-			curve_meaning_of(f.name).role != CURVE_EPOCH_COUNT &&
+	for (from = 0; console_next_guess(text, &from, &f);) {
+		enum curve_role role = console_name(c, f.name).role;
+		if (role != CURVE_OTHER && role != CURVE_EPOCH_COUNT &&
 			console_add_field(c, &at, &f, e) < 0)
 			return e->status;
+	}
 	return RP_OK;
 }
 
@@ -255,6 +259,8 @@ static int take_part(
 	console_label(&l);
 	if (c->pattern_count > 0 && console_take_patterns(c, &l, e) < 0)
 		return e->status;
+	if (c->chatter)
+		return RP_OK;
 	if (c->below_count > 0 && take_below(c, &l, &status, e))
 		return status;
 	if (n == SIZE_MAX)
@@ -298,8 +304,9 @@ static int take_line(struct console *c, struct slice line, bool torn, struct err
 	if (!torn && console_take_form(c, line, &status, e))
 		return status;
 	size_t n = console_keys_find(&c->index.keys, line, hits);
-	if (n == 0 && c->below_count == 0 && c->pattern_count == 0 && !c->bar_follows &&
-		!(c->anything && memmem(line.p, line.n, "oss", 3)))
+	c->chatter = n == 0 && c->below_count == 0 && !c->bar_follows &&
+		     !(c->anything && memmem(line.p, line.n, "oss", 3));
+	if (c->chatter && c->pattern_count == 0)
 		return RP_OK;
 	if (!memchr(line.p, '\r', line.n))
 		return take_part(c, line, hits, n, e);
@@ -489,7 +496,7 @@ static int judge_line(const struct console_index *x, struct slice line, char *pl
 			l.text = (struct slice){plain, console_plain(part, plain, NULL)};
 			console_label(&l);
 			l.text = (struct slice){l.text.p + l.begin, l.text.n - l.begin};
-			best = guess_line(l.text, &at, &unit);
+			best = guess_line(NULL, l.text, &at, &unit);
 		}
 	}
 	return best;

@@ -86,7 +86,6 @@ struct event {
 	double wall;
 	int64_t step;
 	struct slice session; /* p NULL: none */
-	bool has_summary;
 };
 
 struct value {
@@ -369,7 +368,7 @@ static int take_summary(
 
 static int take_event(struct events *ev)
 {
-	struct protobuf m = protobuf_over(ev->records.data);
+	struct protobuf m = protobuf_over(ev->records.data), summary = {0};
 	struct event event = {.wall = NAN};
 	bool whole = true;
 	int status = RP_OK;
@@ -382,8 +381,8 @@ static int take_event(struct events *ev)
 			event.step = (int64_t)m.value;
 		else if (protobuf_is(&m, EVENT_SESSION_LOG, PROTOBUF_BYTES))
 			event.session = m.bytes;
-		else if (protobuf_is(&m, EVENT_SUMMARY, PROTOBUF_BYTES))
-			event.has_summary = true;
+		else if (!summary.p && protobuf_is(&m, EVENT_SUMMARY, PROTOBUF_BYTES))
+			summary = m;
 	}
 	if (m.failed) {
 		curve_lost(ev->r, "the record is no event");
@@ -392,12 +391,9 @@ static int take_event(struct events *ev)
 	ev->r->wall = isfinite(event.wall) ? event.wall : (double)NAN;
 	if (event.session.p)
 		status = take_session(ev, &event);
-	if (event.has_summary) {
-		m = protobuf_over(ev->records.data);
-		while (status == RP_OK && protobuf_next(&m))
-			if (protobuf_is(&m, EVENT_SUMMARY, PROTOBUF_BYTES))
-				status = take_summary(ev, &event, m.bytes, &whole);
-	}
+	for (bool more = summary.p; more && status == RP_OK; more = protobuf_next(&summary))
+		if (protobuf_is(&summary, EVENT_SUMMARY, PROTOBUF_BYTES))
+			status = take_summary(ev, &event, summary.bytes, &whole);
 	if (!whole)
 		curve_lost(ev->r, "the record's summary is damaged");
 	return status;

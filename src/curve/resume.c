@@ -242,13 +242,35 @@ static int same_batches(const struct resume_pairs *p, size_t first, double noise
 	return rms(p, first) < SMALL_SHARE * noise;
 }
 
+/* How many samples the values behind x are usually of, where x itself counts them. */
+static double usual_width(const struct stitch_track *t, uint32_t attempt, double x)
+{
+	double widths[NOISE_POINTS];
+	size_t i, end, n = 0;
+
+	stitch_values_of(t, attempt, &i, &end);
+	for (; i < end && n < NOISE_POINTS; i++)
+		if (t->values.items[i].x > x && t->values.items[i].covers > 0)
+			widths[n++] = (double)t->values.items[i].covers;
+	if (n == 0)
+		return NAN;
+	qsort(widths, n, sizeof *widths, compare_doubles);
+	return widths[n / 2];
+}
+
 /*
  * Whether a step has another number of samples than it had in the reference behind the checkpoint:
  * what both consumed since then differs at the same step. A counter that is off by as much
  * everywhere is another matter.
  */
-static bool batch_changed(const struct stitch *s, struct resume_check *c)
+static bool batch_changed(
+	const struct stitch *s, const struct stitch_track *t, struct resume_check *c)
 {
+	if (stitch_counts_amounts(s)) {
+		c->before = usual_width(t, c->reference, c->from);
+		c->after = usual_width(t, c->attempt, c->from);
+		return fabs(c->before - c->after) > 0.01 * fmin(c->before, c->after);
+	}
 	double last =
 		fmin(s->attempts.items[c->reference].last_x, s->attempts.items[c->attempt].last_x);
 	double a = stitch_amount(s, c->reference, last) - stitch_amount(s, c->reference, c->from);
@@ -434,7 +456,7 @@ static struct resume_check check(
 	c.loss = compare_series(p, c.from, 1);
 	c.noise = noise_around(s, t, c.reference, c.from);
 	c.first = p->first;
-	if (batch_changed(s, &c)) {
+	if (batch_changed(s, t, &c)) {
 		check_amounts(s, t, &c, p);
 		return c;
 	}

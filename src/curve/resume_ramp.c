@@ -48,7 +48,7 @@ void resume_find_ramp(const struct stitch *s, uint32_t attempt, struct resume_ra
 	uint32_t root = a->parent;
 
 	*out = (struct resume_ramp){0};
-	if (s->unit != CURVE_SAMPLES || root == CURVE_NONE)
+	if (s->unit != CURVE_SAMPLES || root == CURVE_NONE || s->consumed.count == 0)
 		return;
 	while (s->attempts.items[root].parent != CURVE_NONE)
 		root = s->attempts.items[root].parent;

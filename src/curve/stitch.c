@@ -82,7 +82,13 @@ int stitch_build(struct stitch *s, const struct curve_log *l, const struct stitc
 
 	*s = (struct stitch){.log = l, .tip = CURVE_NONE};
 	arena_init(&s->arena, SIZE_MAX);
-	int status = pieces_cut(&b.pieces, l, e);
+	int status = RP_OK;
+	if (!(o->by_is_told && o->by == CURVE_STEPS))
+		status = one_unit_make(&s->one, l, e);
+	if (status == RP_OK && s->one.moved)
+		b.l = s->log = &s->one.log;
+	if (status == RP_OK)
+		status = pieces_cut(&b.pieces, b.l, e);
 	s->axis = b.pieces.axis;
 	/* Each time the steps of one more attempt are known to be numbered anew. */
 	for (bool again = true; status == RP_OK && again;) {
@@ -96,6 +102,9 @@ int stitch_build(struct stitch *s, const struct curve_log *l, const struct stitc
 	if (status == RP_OK)
 		status = stitch_choose_unit(&b, o, e);
 	if (status == RP_OK) {
+		if (s->one.moved)
+			stitch_note(s, "some logs are over steps and some over what was consumed: "
+				       "all are shown over that, as they count it");
 		stitch_note_pieces(&b);
 		status = stitch_find_hidden(&b, e);
 	}
@@ -113,6 +122,7 @@ int stitch_build(struct stitch *s, const struct curve_log *l, const struct stitc
 void stitch_release(struct stitch *s)
 {
 	release_line(&(struct stitch_building){.s = s});
+	one_unit_release(&s->one);
 	array_release(&s->notes);
 	arena_release(&s->arena);
 }
@@ -187,9 +197,14 @@ bool stitch_leads_to(const struct stitch *s, uint32_t a, uint32_t b)
 	return b == a;
 }
 
+bool stitch_counts_amounts(const struct stitch *s)
+{
+	return s->axis == CURVE_SAMPLES || s->axis == CURVE_TOKENS;
+}
+
 double stitch_amount(const struct stitch *s, uint32_t attempt, double x)
 {
-	if (s->axis == CURVE_SAMPLES || s->axis == CURVE_TOKENS)
+	if (stitch_counts_amounts(s))
 		return x;
 	return attempt < s->consumed.count
 		       ? consumed_at(&s->knots, s->consumed.items[attempt].line, x)

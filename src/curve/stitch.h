@@ -13,6 +13,7 @@
 
 #include "curve/consumed.h"
 #include "curve/curve.h"
+#include "curve/one_unit.h"
 
 enum stitch_how {
 	STITCH_COUNTED, /* worked out from the first point */
@@ -147,7 +148,8 @@ struct stitch_options {
 
 struct stitch {
 	struct arena arena;
-	const struct curve_log *log;
+	const struct curve_log *log; /* as given, or what was made of it */
+	struct one_unit one;
 	enum curve_unit axis; /* the unit of x */
 	enum curve_unit by;   /* in which the line is shown: axis, or that of amounts */
 	enum curve_unit unit; /* of amounts; CURVE_UNITS: nothing is known of them */
@@ -188,6 +190,9 @@ size_t stitch_branch(const struct stitch *s, const struct stitch_track *t, uint3
 
 /* The last value said for a setting of an attempt, or of its ancestors; NULL: not said. */
 const char *stitch_setting_of(const struct stitch *s, uint32_t attempt, const char *name);
+
+/* Whether x itself is what was consumed. */
+bool stitch_counts_amounts(const struct stitch *s);
 
 /* What was consumed after step x of an attempt, and the size of the step that ends there; NAN: not
  * known. */

@@ -147,8 +147,10 @@ void stitch_note_pieces(struct stitch_building *b)
 			"cut into attempts",
 			base_name(b->l, all->jumbled.items[i]));
 	if (all->off_axis > 0)
-		stitch_note(b->s, "%llu points whose x is in another unit are left out",
-			(unsigned long long)all->off_axis);
+		stitch_note(b->s,
+			"%llu points over another unit than %s are left out, %s's first of all",
+			(unsigned long long)all->off_axis, curve_unit_name(all->axis),
+			base_name(b->l, all->off_file));
 }
 
 /* Settings and saves --------------------------------------------------------------------------- */

@@ -22,6 +22,7 @@ struct measuring {
 	struct stitch_building *b;
 	const struct stitch_options *o;
 	enum curve_unit unit;
+	bool twins; /* some series stands over that unit */
 	ARRAY(struct consumed_count) counts;
 };
 
@@ -104,7 +105,7 @@ static bool take_twins(struct measuring *m, uint32_t attempt)
 {
 	const struct curve_log *l = m->b->l;
 
-	for (size_t i = 0; i < m->b->pieces.list.count && m->counts.count == 0; i++) {
+	for (size_t i = 0; m->twins && i < m->b->pieces.list.count && m->counts.count == 0; i++) {
 		const struct piece *p = &m->b->pieces.list.items[i];
 		if (m->b->attempt_of[i] != attempt || p->main == CURVE_NONE)
 			continue;
@@ -190,15 +191,22 @@ static bool take_sizes(
 
 /* Settings ------------------------------------------------------------------------------------- */
 
+/* A setting that is a whole number, with or without commas; NAN: it is not said, or none. */
 static double number_of(const struct stitch *s, uint32_t attempt, const char *name)
 {
 	const char *text = stitch_setting_of(s, attempt, name);
-	char *end;
+	double v = 0;
 
-	if (!text || *text < '0' || *text > '9')
+	if (!text || !*text)
 		return NAN;
-	double v = strtod(text, &end);
-	return *end == '\0' && v > 0 ? v : NAN;
+	for (; *text; text++) {
+		if (*text == ',')
+			continue;
+		if (*text < '0' || *text > '9')
+			return NAN;
+		v = v * 10 + (*text - '0');
+	}
+	return v > 0 ? v : NAN;
 }
 
 /* The samples of a step as the launch says them, for all ranks together; NAN: it does not. */
@@ -430,6 +438,9 @@ static int measure_all(struct measuring *m, size_t *known, struct error *e)
 	size_t used = 0;
 
 	*known = 0;
+	m->twins = false;
+	for (size_t i = 0; i < m->b->l->series.count; i++)
+		m->twins = m->twins || m->b->l->series.items[i].unit == m->unit;
 	s->unit = m->unit;
 	s->knots.list.count = 0;
 	s->consumed.count = 0;
@@ -454,7 +465,7 @@ int stitch_measure_consumed(
 
 	/* What is logged over samples says by itself how many there were. */
 	if (b->s->axis != CURVE_STEPS) {
-		b->s->unit = CURVE_UNITS;
+		b->s->unit = stitch_counts_amounts(b->s) ? b->s->axis : CURVE_UNITS;
 		return array_reserve(&b->s->consumed, b->s->attempts.count, SIZE_MAX)
 			       ? RP_OK
 			       : stitch_no_memory(e);

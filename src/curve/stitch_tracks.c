@@ -164,7 +164,10 @@ static float steps_covered(const struct stitch *s, const struct curve_log *l,
 
 	switch (l->series.items[v->series].mean) {
 	case CURVE_OF_STEP:
-		return 1;
+		if (!stitch_counts_amounts(s))
+			return 1;
+		/* Who logs over samples logs each step. */
+		__attribute__((fallthrough));
 	case CURVE_OF_UNKNOWN:
 	case CURVE_OF_INTERVAL:
 		if (before)

@@ -154,6 +154,14 @@ bool ledger_lost_of(const struct ledger *l, const char *file)
 	return l->lines_lost > l->losses.count;
 }
 
+bool ledger_lost_some(const struct ledger *l, const struct ledger_attempt *a)
+{
+	for (size_t i = 0; i < l->losses.count; i++)
+		if (strcmp(l->losses.items[i].file, a->file) == 0)
+			return true;
+	return l->lines_lost > l->losses.count;
+}
+
 void ledger_note(struct ledger *l, const char *file, uint64_t line, const char *format, ...)
 {
 	size_t n = l->notes.count;

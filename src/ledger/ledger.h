@@ -373,6 +373,9 @@ int ledger_finish(struct ledger *l, struct error *e);
 void ledger_lost(
 	struct ledger *l, const char *file, uint64_t line, uint64_t offset, const char *what);
 
+/* Whether something was lost of the file in which an attempt begins. */
+bool ledger_lost_some(const struct ledger *l, const struct ledger_attempt *a);
+
 /* Whether something of a file was lost, by its name as losses have it. */
 bool ledger_lost_of(const struct ledger *l, const char *file);
 

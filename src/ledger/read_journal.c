@@ -734,19 +734,22 @@ static void take_gap(struct ledger *l, struct journal *j, const struct head *h, 
 	unsigned long long rows = cursor_le64(&in);
 	unsigned calls = cursor_le32(&in);
 	int error = (int)cursor_le32(&in);
-	char what[400], samples[40] = "", words[80] = "";
+	char what[400], steps[60], samples[40] = "", words[80] = "";
 	if (!cursor_ok(&in))
 		return;
 	size_t n = h->payload - JOURNAL_GAP_BYTES;
 	n = n < JOURNAL_GAP_WORDS ? n : JOURNAL_GAP_WORDS;
 	const char *why = (const char *)cursor_take(&in, n);
 	if (rows)
-		snprintf(samples, sizeof samples, " (%llu samples)", rows);
+		snprintf(samples, sizeof samples, " (%llu sample%s)", rows, rows == 1 ? "" : "s");
+	if (first == last)
+		snprintf(steps, sizeof steps, "step %lld", first);
+	else
+		snprintf(steps, sizeof steps, "steps %lld to %lld", first, last);
 	const char *system = error ? strerror_r(error, words, sizeof words) : "";
-	snprintf(what, sizeof what,
-		"the recorder could not write %u call%s of steps %lld to %lld%s: %s%s%.*s", calls,
-		calls == 1 ? "" : "s", first, last, samples, system, error && n ? ": " : "", (int)n,
-		why ? why : "");
+	snprintf(what, sizeof what, "the recorder could not write %u call%s of %s%s: %s%s%.*s",
+		calls, calls == 1 ? "" : "s", steps, samples, system, error && n ? ": " : "",
+		(int)n, why ? why : "");
 	ledger_lost(l, j->name, 0, j->offset, what);
 }
 

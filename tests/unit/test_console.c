@@ -899,12 +899,12 @@ START_TEST(reads_rows_like_others_as_each_of_them_alone)
 END_TEST
 
 /* What forms rest on: see console_form.c. */
-START_TEST(has_no_key_with_a_digit)
+START_TEST(has_no_key_that_depends_on_numbers)
 {
 	struct console_index *x = malloc(sizeof *x);
 
 	console_index_init(x);
-	ck_assert(x->without_digits);
+	ck_assert(x->steady_keys);
 	free(x);
 }
 END_TEST
@@ -984,7 +984,7 @@ Suite *suite_console(void)
 	tcase_add_test(t, passes_over_a_line_that_is_too_long);
 	tcase_add_loop_test(t, reads_rows_like_others_as_each_of_them_alone, 0,
 		sizeof line_cases / sizeof *line_cases);
-	tcase_add_test(t, has_no_key_with_a_digit);
+	tcase_add_test(t, has_no_key_that_depends_on_numbers);
 	tcase_add_test(t, finds_keys_at_every_place);
 	suite_add_tcase(s, t);
 	return s;

@@ -944,7 +944,8 @@ START_TEST(a_disk_that_is_full_for_long_is_one_gap)
 	ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &full), 0);
 	for (int64_t step = 4; step <= 9; step++)
 		ck_assert_int_eq(record(r, step, ids, N), RP_RECORD_LOST);
-	/* Were it killed now, the log would say it already; behind the gap lies a piece of a step. */
+	/* Were it killed now, the log would say it already; behind the gap lies a piece of a step.
+	 */
 	read_back();
 	ck_assert_uint_eq(ledger.steps.count, 3);
 	ck_assert_uint_eq(ledger.lines_lost, 2);
@@ -960,7 +961,7 @@ START_TEST(a_disk_that_is_full_for_long_is_one_gap)
 	ck_assert_uint_eq(ledger.lines_lost, 2);
 	ck_assert_uint_eq(ledger.noted, 0);
 	ck_assert_str_eq(ledger.losses.items[1].what,
-		"the recorder could not write 1 call of steps 11 to 11: not recorded");
+		"the recorder could not write 1 call of step 11: not recorded");
 	ledger_release(&ledger);
 }
 END_TEST
@@ -994,7 +995,7 @@ START_TEST(gaps_are_said_by_callers)
 	ck_assert_str_eq(ledger.losses.items[0].what,
 		"the recorder could not write 4 calls of steps 2 to 5 (8 samples): KeyError: no id");
 	ck_assert_str_eq(ledger.losses.items[1].what,
-		"the recorder could not write 1 call of steps 7 to 7 (2 samples): Invalid argument: a "
+		"the recorder could not write 1 call of step 7 (2 samples): Invalid argument: a "
 		"step has samples but no ids");
 	ledger_release(&ledger);
 }
