@@ -134,6 +134,12 @@ static const char *amount_words(
 		number(r, last));
 }
 
+/* A size that is mostly whole. */
+static const char *size_text(struct report *r, double v)
+{
+	return fabs(v - round(v)) < 1e-3 * v ? number(r, v) : curves_rounded(r, v, 4);
+}
+
 /* "32 a step", "16–64 a step" */
 static const char *batch_words(struct report *r, const struct stitch *s, uint32_t i)
 {
@@ -143,9 +149,8 @@ static const char *batch_words(struct report *r, const struct stitch *s, uint32_
 	if (s->by == s->axis || !isfinite(first) || !isfinite(last))
 		return NULL;
 	if (!s->consumed.items[i].ramps)
-		return report_text(r, "%s a step", curves_rounded(r, s->consumed.items[i].end, 4));
-	return report_text(
-		r, "%s–%s a step", curves_rounded(r, first, 4), curves_rounded(r, last, 4));
+		return report_text(r, "%s a step", size_text(r, s->consumed.items[i].end));
+	return report_text(r, "%s–%s a step", size_text(r, first), size_text(r, last));
 }
 
 static void add_attempt(struct report *r, struct report_table *t, const struct case_curve *c,
@@ -248,8 +253,26 @@ static void add_left(struct report *r, struct report_table *t, const struct curv
 	}
 }
 
+/* The attempt that the line begins with, where others come before it: other runs, perhaps. */
+static void add_fresh_start(struct report *r, struct report_table *t, const struct stitch *s)
+{
+	uint32_t first = s->tip;
+
+	while (first != CURVE_NONE && s->attempts.items[first].parent != CURVE_NONE)
+		first = s->attempts.items[first].parent;
+	if (first == CURVE_NONE || first == 0 || s->attempts.items[first].from > 0)
+		return;
+	const char *cells[] = {NULL, NULL,
+		report_text(r,
+			"attempt %u starts afresh, and nothing of the %s before it is on the line; where "
+			"these are other runs, name each run's logs by themselves",
+			s->attempts.items[first].number, first == 1 ? "attempt" : "attempts")};
+	report_add_row(r, t, TONE_PLAIN, cells);
+}
+
 static void add_notes(struct report *r, struct report_table *t, const struct case_curve *c)
 {
+	add_fresh_start(r, t, &c->stitch);
 	for (size_t i = 0; i < c->stitch.notes.count; i++) {
 		const char *cells[] = {NULL, NULL,
 			findings_escaped(&r->findings, slice_of(c->stitch.notes.items[i]))};

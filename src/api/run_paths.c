@@ -7,7 +7,6 @@
 #include <sys/stat.h>
 
 #include "api/subject.h"
-#include "base/place.h"
 #include "ledger/read.h"
 
 #define RUNS_MAX 1000u
@@ -143,14 +142,6 @@ static bool place_waiting(struct runs *runs, const struct waiting *w)
 	return true;
 }
 
-static bool is_again(const char *const *paths, size_t i)
-{
-	for (size_t k = 0; k < i; k++)
-		if (place_same(paths[k], paths[i]))
-			return true;
-	return false;
-}
-
 /* Nothing that was given is a log: say so of the first path, and what may have been meant. */
 static int no_log(const struct curve_files *f, struct error *e)
 {
@@ -167,15 +158,14 @@ static int no_log(const struct curve_files *f, struct error *e)
 		f->operands.items[0].path);
 }
 
-static int sort_all(struct runs *runs, const char *const *paths, size_t count,
-	const struct limits *limits, struct error *e)
+static int sort_all(struct runs *runs, const struct limits *limits, struct error *e)
 {
 	struct waiting w = {0};
 	bool ok = true;
 
-	for (size_t i = 0; i < count && ok; i++)
-		if (!is_again(paths, i))
-			ok = sort_operand(runs, &w, (uint32_t)i, limits);
+	for (uint32_t i = 0; i < runs->files.operands.count && ok; i++)
+		if (!runs->files.operands.items[i].again)
+			ok = sort_operand(runs, &w, i, limits);
 	ok = ok && place_waiting(runs, &w);
 	array_release(&w.folders);
 	array_release(&w.checkpoints);
@@ -190,7 +180,7 @@ int run_paths_sort(struct runs *runs, const char *const *paths, size_t count,
 	runs->loose = SIZE_MAX;
 	if (curve_find(&runs->files, paths, count, &o, e) < 0)
 		return count == 1 ? fail_wrap(e, "%s", paths[0]) : e->status;
-	if (sort_all(runs, paths, count, limits, e) < 0)
+	if (sort_all(runs, limits, e) < 0)
 		return e->status;
 	if (runs->list.count == 0)
 		return no_log(&runs->files, e);

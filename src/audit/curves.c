@@ -10,6 +10,9 @@
 
 #define SCALE_POINTS 20000u  /* of the loss scale that are looked at */
 #define SCALE_BLOCKS 20u     /* blocks of equal length, of whose medians the trend is judged */
+#define EPOCHS_LOOKED 8u     /* other epochs' starts that are looked at */
+#define EPOCH_NEAR 2.0       /* intervals from a resume, within which an epoch starts at it */
+#define EPOCH_SHARE 0.5      /* of a stretch's depth, that is as deep */
 #define SCALE_BLOCK_LEAST 8u /* points in one */
 #define SCALE_POWERS 2.0     /* of two, by which the last quarter lies below the first half */
 
@@ -41,6 +44,68 @@ static double replayed_to(const struct audit_case *a, double from)
 	return NAN;
 }
 
+/* Epochs --------------------------------------------------------------------------------------- */
+
+/* How a stretch that is lower or higher than the trend is looked for. */
+typedef int find_stretch(const struct case_curve *c, uint32_t attempt, double from,
+	struct resume_low *out, struct error *e);
+
+static int find_low(const struct case_curve *c, uint32_t attempt, double from,
+	struct resume_low *out, struct error *e)
+{
+	return resume_find_low(&c->stitch, attempt, from, NAN, out, e);
+}
+
+static int find_high(const struct case_curve *c, uint32_t attempt, double from,
+	struct resume_low *out, struct error *e)
+{
+	return resume_find_high(&c->stitch, attempt, from, out, e);
+}
+
+/*
+ * Whether a stretch behind a resume at an epoch's start is the data's own: behind other epochs'
+ * starts there is one like it, as where samples are sorted by length. *yes tells.
+ */
+static int every_epoch_has_it(const struct case_curve *c, const struct curve_resume *r,
+	const struct resume_low *l, find_stretch *find, bool *yes, struct error *e)
+{
+	const struct stitch_track *t = stitch_track_of(&c->stitch, CURVE_EPOCH_COUNT);
+	size_t looked = 0;
+	bool here = false, there = false;
+
+	*yes = false;
+	for (size_t i = 1; l->found && t && i < t->line.count && looked < EPOCHS_LOOKED; i++) {
+		const struct stitch_value *a = &t->values.items[t->line.items[i - 1]];
+		const struct stitch_value *b = &t->values.items[t->line.items[i]];
+		struct resume_low other;
+		if (floor(b->value) != floor(a->value) + 1)
+			continue;
+		if (fabs(b->x - r->check.from) <= EPOCH_NEAR * fmax(1, c->spikes.interval)) {
+			here = true;
+			continue;
+		}
+		looked++;
+		if (find(c, b->attempt, a->x, &other, e) < 0)
+			return e->status;
+		there = there || (other.found && other.depth > EPOCH_SHARE * l->depth);
+	}
+	*yes = here && there;
+	return RP_OK;
+}
+
+/* Take what every epoch has for no doing of the resume. */
+static int drop_epochs(const struct case_curve *c, struct curve_resume *r, struct error *e)
+{
+	bool low, high;
+
+	if (every_epoch_has_it(c, r, &r->low, find_low, &low, e) < 0 ||
+		every_epoch_has_it(c, r, &r->high, find_high, &high, e) < 0)
+		return e->status;
+	r->low.found = r->low.found && (!low || !isnan(r->replayed_to));
+	r->high.found = r->high.found && !high;
+	return RP_OK;
+}
+
 /* Opening -------------------------------------------------------------------------------------- */
 
 static int add_resume(struct case_curve *c, const struct resume_check *check,
@@ -59,7 +124,8 @@ static int add_resume(struct case_curve *c, const struct resume_check *check,
 	if ((begins && resume_find_repeat(&c->stitch, check->attempt, &r->repeat, e) < 0) ||
 		resume_find_low(
 			&c->stitch, check->attempt, check->from, r->replayed_to, &r->low, e) < 0 ||
-		resume_find_high(&c->stitch, check->attempt, check->from, &r->high, e) < 0)
+		resume_find_high(&c->stitch, check->attempt, check->from, &r->high, e) < 0 ||
+		drop_epochs(c, r, e) < 0)
 		return e->status;
 	if (begins)
 		resume_find_ramp(&c->stitch, check->attempt, &r->ramp);
@@ -168,23 +234,31 @@ static void add_further(const struct curve_resume *r, struct strbuf *b)
 	add_rate(r, b);
 }
 
+/* A batch, which is mostly a whole number. */
+static void add_size(struct strbuf *b, double v)
+{
+	if (v >= 1 && fabs(v - round(v)) < 1e-3 * v)
+		text_add_count(b, (uint64_t)llround(v));
+	else
+		text_add_rounded(b, v, 4);
+}
+
 /* What came of comparing over the same samples: "32 samples a step for 16: …". */
 static void add_by_amount(
 	const struct case_curve *c, const struct resume_check *k, struct strbuf *b)
 {
-	const char *unit = curve_unit_name(c->stitch.unit);
+	const char *unit = k->guessed ? "samples" : curve_unit_name(c->stitch.unit);
 
 	if (k->outcome < RESUME_MATCHES)
 		strbuf_add_text(b, "not checked: ");
 	if (k->guessed) {
-		unit = "samples";
 		strbuf_add_text(b, "a step has, by the losses, ");
 		text_add_rounded(b, k->after, 3);
 		strbuf_add_text(b, " times the samples");
 	} else {
-		text_add_rounded(b, k->after, 6);
+		add_size(b, k->after);
 		strbuf_printf(b, " %s a step for ", unit);
-		text_add_rounded(b, k->before, 6);
+		add_size(b, k->before);
 	}
 	strbuf_add_text(b, ", and ");
 	switch (k->outcome) {

@@ -52,6 +52,13 @@ static void tell_match(
 /* Over the same samples -------------------------------------------------------------------------
  */
 
+/* A batch, which is mostly a whole number. */
+static const char *size_text(struct findings *sink, double v)
+{
+	return fabs(v - round(v)) < 1e-3 * v ? count_text(sink, llround(v))
+					     : rounded_text(sink, v, 4);
+}
+
 /* "with 32 samples a step for 16 before" */
 static const char *batch_words(
 	struct findings *sink, const struct case_curve *c, const struct resume_check *k)
@@ -59,8 +66,8 @@ static const char *batch_words(
 	if (k->guessed)
 		return findings_text(sink, "if a step has %s times the samples, as it seems",
 			rounded_text(sink, k->after, 3));
-	return findings_text(sink, "with %s %s a step for %s before", number(sink, k->after),
-		curve_unit_name(c->stitch.unit), number(sink, k->before));
+	return findings_text(sink, "with %s %s a step for %s before", size_text(sink, k->after),
+		curve_unit_name(c->stitch.unit), size_text(sink, k->before));
 }
 
 static const char *unit_of(const struct case_curve *c, const struct resume_check *k)
@@ -101,6 +108,26 @@ static void tell_match_by_amount(
 	f->meaning = amount_evidence(sink, c, k);
 }
 
+static const char *cause_by_amount(
+	struct findings *sink, const struct case_curve *c, const struct curve_resume *r)
+{
+	const struct resume_check *k = &r->check;
+	const char *data = curve_data_cause(sink, k->from + 1, k->loss.x);
+
+	if (r->explained)
+		return findings_text(sink, "the launch was changed: %s", r->changes);
+	if (data)
+		return data;
+	if (r->repeat.found)
+		return findings_text(sink, "earlier %s again (L114)", unit_of(c, k));
+	if (k->outcome == RESUME_SAME_BATCHES)
+		return findings_text(sink,
+			"the same %s, with other randomness, weights or arithmetic", unit_of(c, k));
+	return k->weak ? "the data went on elsewhere, or the loader deals it out in another order with this "
+			 "batch or number of ranks"
+		       : NULL;
+}
+
 static void tell_difference_by_amount(
 	struct findings *sink, const struct case_curve *c, const struct curve_resume *r)
 {
@@ -126,15 +153,7 @@ static void tell_difference_by_amount(
 		f->expected = quantity_real(k->loss.expected);
 	}
 	f->meaning = amount_evidence(sink, c, k);
-	if (r->explained)
-		f->cause = findings_text(sink, "the launch was changed: %s", r->changes);
-	else if (k->outcome == RESUME_SAME_BATCHES)
-		f->cause = findings_text(
-			sink, "the same %s, with other randomness, weights or arithmetic", unit);
-	else if (k->weak)
-		f->cause =
-			"the data went on elsewhere, or the loader deals it out in another order with "
-			"this batch or number of ranks";
+	f->cause = cause_by_amount(sink, c, r);
 	f->severity = r->explained                                   ? SEVERITY_INFO
 		      : k->weak || k->outcome == RESUME_SAME_BATCHES ? SEVERITY_WARNING
 								     : SEVERITY_ERROR;
@@ -232,6 +251,17 @@ static bool tell_check(
 /* Earlier steps again ---------------------------------------------------------------------------
  */
 
+/* From where in the earlier attempt to where in this one. */
+static double lag_shown(const struct case_curve *c, const struct curve_resume *r)
+{
+	const struct resume_repeat *p = &r->repeat;
+
+	if (c->stitch.by == c->stitch.axis)
+		return p->lag;
+	return stitch_amount(&c->stitch, r->check.attempt, p->first_x - 1) -
+	       stitch_amount(&c->stitch, p->source, p->source_x - 1);
+}
+
 static void tell_repeat(
 	struct findings *sink, const struct case_curve *c, const struct curve_resume *r)
 {
@@ -252,9 +282,11 @@ static void tell_repeat(
 			source, rounded_text(sink, p->correlation, 4),
 			counted_text(sink, p->points, "point"));
 	curve_place(f, c, p->first_x, p->last_x);
-	f->observed = quantity_real(p->lag);
+	f->observed = quantity_real(lag_shown(c, r));
 	f->expected = quantity_real(0);
-	f->unit = "steps of lag";
+	f->unit = c->stitch.by == c->stitch.axis
+			  ? "steps of lag"
+			  : findings_text(sink, "%s of lag", curve_unit_name(c->stitch.by));
 	if (p->renumbered) {
 		f->severity = SEVERITY_INFO;
 		f->word = VERDICT_COUNT;

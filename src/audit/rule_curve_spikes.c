@@ -6,6 +6,8 @@
 #include "audit/curve_words.h"
 
 #define NEAR_EDGE 2.0      /* intervals from the end of a replay that are its step up */
+#define SAME_PLACE 0.03    /* of an epoch, within which two places in it are one */
+#define EPOCHS_LEAST 2u    /* others that have it there, so that it is the data's */
 #define SAME_IN_BRANCH 0.5 /* of the height, which the dead branch has at the same step too */
 
 /* Explanations ----------------------------------------------------------------------------------
@@ -45,6 +47,48 @@ static const struct stitch_value *same_elsewhere(const struct case_curve *c, con
 			return v;
 	}
 	return NULL;
+}
+
+/* The epoch at x with its fraction, as the nearest point of the line says it; NAN: not known. */
+static double epoch_at(const struct case_curve *c, double x)
+{
+	const struct stitch_track *t = stitch_track_of(&c->stitch, CURVE_EPOCH_COUNT);
+	size_t low = 0, high = t ? t->line.count : 0;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		if (t->values.items[t->line.items[middle]].x < x)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return t && low < t->line.count ? t->values.items[t->line.items[low]].value : NAN;
+}
+
+static bool rises(const struct spike *k)
+{
+	return k->class <= SPIKE_OPEN || k->class == SPIKE_SHIFT;
+}
+
+/*
+ * How many other rises begin at the same place of another epoch, where they do so more often than
+ * by accident, else 0: data that is sorted within epochs makes a saw of the loss.
+ */
+static size_t in_other_epochs(const struct case_curve *c, const struct spike *k)
+{
+	double epoch = rises(k) ? epoch_at(c, k->x) : NAN;
+	size_t there = 0, all = 0;
+
+	for (size_t i = 0; !isnan(epoch) && i < c->spikes.list.count; i++) {
+		const struct spike *o = &c->spikes.list.items[i];
+		double apart = fabs(epoch_at(c, o->x) - epoch), whole = round(apart);
+		if (!rises(o) || !(whole >= 1))
+			continue;
+		all++;
+		there += fabs(apart - whole) <= SAME_PLACE;
+	}
+	double chance = 2 * SAME_PLACE * (double)all;
+	return there >= EPOCHS_LEAST && (double)there > 3 * chance ? there : 0;
 }
 
 /* Whether the log says that the update of a step was skipped. */
@@ -234,8 +278,13 @@ static void tell_spike(struct findings *sink, const struct case_curve *c, const 
 			c->stitch.attempts.items[again->attempt].number);
 	else
 		f->cause = curve_data_cause(sink, k->x, last);
+	size_t epochs = in_other_epochs(c, k);
+	if (epochs > 0)
+		f->cause = findings_text(sink,
+			"the loss rises at the same place of %s other epochs: their data does it",
+			count_text(sink, (int64_t)epochs));
 	/* What was rolled back is no trouble of the weights that survive. */
-	if (k->dead)
+	if (k->dead || epochs > 0)
 		f->severity = SEVERITY_INFO;
 }
 

@@ -114,6 +114,7 @@ struct console {
 	/* Of a line without an end: where it ends, since what touches that may be cut off. */
 	const char *cut;
 	bool torn;
+	bool chatter; /* the line at hand is looked at for patterns only */
 	/* Progress bars. */
 	double epoch; /* Keras: the one at hand; NAN: not known */
 	double version;

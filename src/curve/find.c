@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/packed.h"
 #include "base/text.h"
@@ -355,6 +356,21 @@ static int look_at_folder(
 	return status;
 }
 
+/* Whether an earlier path led to the same file or folder. */
+static void identify(struct curve_files *found, uint32_t operand)
+{
+	struct curve_operand *o = &found->operands.items[operand];
+	struct stat st;
+
+	if (stat(o->path, &st) < 0)
+		return;
+	o->device = st.st_dev;
+	o->inode = st.st_ino;
+	for (uint32_t i = 0; i < operand && !o->again; i++)
+		o->again = found->operands.items[i].device == o->device &&
+			   found->operands.items[i].inode == o->inode;
+}
+
 static int look_at_operand(struct finding_files *w, uint32_t operand, bool alone, struct error *e)
 {
 	const struct limits *limits = w->options->limits;
@@ -364,6 +380,7 @@ static int look_at_operand(struct finding_files *w, uint32_t operand, bool alone
 
 	if (listing_open(&l, path, (unsigned)limits->dir_depth, limits, e) < 0)
 		return alone ? e->status : fail_wrap(e, "%s", path);
+	identify(w->found, operand);
 	if (l.single) {
 		struct curve_found f = {
 			.path = path, .operand = operand, .named = true, .begun = NAN, .what = ""};

@@ -39,7 +39,8 @@ struct curve_found {
 
 struct curve_operand {
 	const char *path;
-	bool folder;
+	bool folder, again; /* an earlier one is the same file or folder */
+	uint64_t device, inode;
 	uint32_t logs, others, left; /* found there, without doubtful ones; of what is left
 					out, all */
 	size_t folders_unread;       /* that could not be read, or lie too deep */

@@ -259,6 +259,8 @@ static int take_part(
 	console_label(&l);
 	if (c->pattern_count > 0 && console_take_patterns(c, &l, e) < 0)
 		return e->status;
+	if (c->chatter)
+		return RP_OK;
 	if (c->below_count > 0 && take_below(c, &l, &status, e))
 		return status;
 	if (n == SIZE_MAX)
@@ -302,8 +304,9 @@ static int take_line(struct console *c, struct slice line, bool torn, struct err
 	if (!torn && console_take_form(c, line, &status, e))
 		return status;
 	size_t n = console_keys_find(&c->index.keys, line, hits);
-	if (n == 0 && c->below_count == 0 && c->pattern_count == 0 && !c->bar_follows &&
-		!(c->anything && memmem(line.p, line.n, "oss", 3)))
+	c->chatter = n == 0 && c->below_count == 0 && !c->bar_follows &&
+		     !(c->anything && memmem(line.p, line.n, "oss", 3));
+	if (c->chatter && c->pattern_count == 0)
 		return RP_OK;
 	if (!memchr(line.p, '\r', line.n))
 		return take_part(c, line, hits, n, e);

@@ -190,15 +190,22 @@ static bool take_sizes(
 
 /* Settings ------------------------------------------------------------------------------------- */
 
+/* A setting that is a whole number, with or without commas; NAN: it is not said, or none. */
 static double number_of(const struct stitch *s, uint32_t attempt, const char *name)
 {
 	const char *text = stitch_setting_of(s, attempt, name);
-	char *end;
+	double v = 0;
 
-	if (!text || *text < '0' || *text > '9')
+	if (!text || !*text)
 		return NAN;
-	double v = strtod(text, &end);
-	return *end == '\0' && v > 0 ? v : NAN;
+	for (; *text; text++) {
+		if (*text == ',')
+			continue;
+		if (*text < '0' || *text > '9')
+			return NAN;
+		v = v * 10 + (*text - '0');
+	}
+	return v > 0 ? v : NAN;
 }
 
 /* The samples of a step as the launch says them, for all ranks together; NAN: it does not. */

@@ -378,6 +378,40 @@ START_TEST(takes_what_the_caller_knows)
 }
 END_TEST
 
+/* Earlier samples again -------------------------------------------------------------------------
+ */
+
+static const struct again_case {
+	struct logged after;
+	bool found;
+	double source_x, source_last_x; /* of the first attempt */
+} agains[] = {
+	{{401, 600, 32, 0, 6400, false}, true, 1, 128},
+	{{401, 600, 32, 3200, 6400, false}, true, 201, 328},
+	{{401, 600, 8, 3200, 6400, false}, true, 201, 264},
+	/* The dead branch, which has to come again, and what was never read. */
+	{{401, 600, 32, 6400, 6400, false}, false, 0, 0},
+	{{401, 600, 8, 6400, 6400, false}, false, 0, 0},
+	{{401, 600, 32, 20000, 6400, false}, false, 0, 0},
+};
+
+START_TEST(finds_earlier_samples_under_another_batch)
+{
+	const struct again_case *c = &agains[_i];
+	struct resume_repeat r;
+
+	two(&before, &c->after);
+	ck_assert_int_eq(resume_find_repeat(&s, 1, &r, &e), RP_OK);
+	ck_assert_int_eq(r.found, c->found);
+	if (r.found) {
+		ck_assert_double_eq(r.source_x, c->source_x);
+		ck_assert_double_eq(r.source_last_x, c->source_last_x);
+		ck_assert(!r.equal);
+	}
+	end();
+}
+END_TEST
+
 /* Ramps -----------------------------------------------------------------------------------------
  */
 
@@ -455,6 +489,8 @@ Suite *suite_consumed(void)
 	tcase_add_test(t, moves_a_counter_that_began_anew);
 	tcase_add_test(t, is_told_in_which_unit_to_show);
 	tcase_add_test(t, takes_what_the_caller_knows);
+	tcase_add_loop_test(
+		t, finds_earlier_samples_under_another_batch, 0, sizeof agains / sizeof *agains);
 	tcase_add_loop_test(t, sees_a_ramp_that_begins_anew, 0, sizeof ramps / sizeof *ramps);
 	suite_add_tcase(suite, t);
 	return suite;

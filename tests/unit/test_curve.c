@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What all readers of loss logs share: names, numbers, files in their order, limits. */
 #define _GNU_SOURCE
+#include "curve/number.h"
 #include "curve/read.h"
 #include "support/curves.h"
 
@@ -236,6 +237,41 @@ START_TEST(reads_numbers_as_people_print_them)
 }
 END_TEST
 
+/* A number within a line, where digits are taken eight at a time: what stands behind it is none of
+ * it. */
+START_TEST(reads_numbers_of_lines_as_those_of_texts)
+{
+	static const char behind[] = " ,|}\n";
+	char line[128 + LINES_PADDING];
+	double value, whole;
+	float resolution, same;
+
+	srand48(5);
+	for (int i = 0; i < 50000; i++) {
+		double v = ldexp(drand48() - 0.5, (int)(lrand48() % 120) - 60);
+		memset(line, '\n', sizeof line);
+		int digits = (int)(lrand48() % 22);
+		int n = i % 2 ? snprintf(line, 100, "%.*g", digits, v)
+			      : snprintf(line, 100, "%.*f", digits, v);
+		line[n] = behind[lrand48() % 5];
+		struct slice text = {line, (size_t)n};
+		ck_assert(curve_number(text, false, &value, &resolution));
+		ck_assert(number_whole(text, &whole, &same));
+		if (value != whole || resolution != same || value != strtod(line, NULL))
+			ck_abort_msg("%.*s: %a and %a", n, line, value, whole);
+	}
+	for (size_t i = 0; i < sizeof number_cases / sizeof *number_cases; i++) {
+		struct slice text = slice_of(number_cases[i].text);
+		memset(line, '\n', sizeof line);
+		memcpy(line, text.p, text.n);
+		text.p = line;
+		bool ok = curve_number(text, false, &value, &resolution);
+		ck_assert_int_eq(number_whole(text, &whole, &same), ok);
+		ck_assert(!ok || (value == whole && resolution == same));
+	}
+}
+END_TEST
+
 START_TEST(reads_nan_in_any_letters)
 {
 	static const char *const texts[] = {"nan", "NaN", "NAN", "-nan"};
@@ -452,6 +488,7 @@ Suite *suite_curve(void)
 	tcase_add_test(t, says_roles_as_the_user_types_them);
 	tcase_add_loop_test(t, reads_numbers_as_people_print_them, 0,
 		sizeof number_cases / sizeof *number_cases);
+	tcase_add_test(t, reads_numbers_of_lines_as_those_of_texts);
 	tcase_add_test(t, reads_nan_in_any_letters);
 	tcase_add_test(t, reads_json_lines);
 	tcase_add_test(t, takes_the_best_of_several_positions);
