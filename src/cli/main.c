@@ -62,7 +62,7 @@
  *   lineage, epochs               which attempt continues which, and what the log lacks of the line; where its
  *                                 epochs begin
  *   tally, tally_count, places    what the line covers, by one pass over the samples; where these stand
- *   answer, align                 what a right resume would consume; what resumes repeat
+ *   answer_key, align             what a right resume would consume; what resumes repeat
  *   read, readers.def             files and folders into one ledger; which launch a line belongs to
  *   read_jsonl, step_line, said   JSON lines: those of steps, in one pass; all others
  *   read_csv, csv_rows            rows of samples, gathered step by step

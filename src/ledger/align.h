@@ -11,7 +11,7 @@
 #ifndef LEDGER_ALIGN_H
 #define LEDGER_ALIGN_H
 
-#include "ledger/answer.h"
+#include "ledger/answer_key.h"
 #include "ledger/tally.h"
 
 /* An offset at which samples after the seam occurred elsewhere. */

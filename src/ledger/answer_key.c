@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "ledger/answer.h"
+#include "ledger/answer_key.h"
 
 #include "base/identity.h"
 

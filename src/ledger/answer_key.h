@@ -4,8 +4,8 @@
  * reference run took after the same checkpoint. Their digests prove or refute a resume without
  * reading samples.
  */
-#ifndef LEDGER_ANSWER_H
-#define LEDGER_ANSWER_H
+#ifndef LEDGER_ANSWER_KEY_H
+#define LEDGER_ANSWER_KEY_H
 
 #include "ledger/lineage.h"
 
