@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "api/run_paths.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -75,14 +76,18 @@ static struct run *loose_run(struct runs *runs, const char *name)
 	return &runs->list.items[runs->loose];
 }
 
-static bool is_checkpoint_folder(const char *path, const struct limits *limits)
+/* 1 or 0; an error only where the system failed: what may not be read is none. */
+static int is_checkpoint_folder(const char *path, const struct limits *limits, struct error *e)
 {
 	struct subject s = SUBJECT_INIT;
-	struct error ignored = ERROR_INIT;
-	bool one = subject_open(&s, path, limits, &ignored) == RP_OK && !s.candidates.root;
+	struct error own = ERROR_INIT;
+	bool one = subject_open(&s, path, limits, &own) == RP_OK && !s.candidates.root;
 
 	subject_close(&s);
-	return one;
+	if (!error_of_system(&own))
+		return one;
+	*e = own;
+	return fail_wrap(e, "%s", path);
 }
 
 /* Operands that wait until it is known what there is beside them. */
@@ -91,29 +96,43 @@ struct waiting {
 	ARRAY(uint32_t) checkpoints; /* that hold a loss log */
 };
 
-/* Put what lies at one path where it belongs. */
-static bool sort_operand(
-	struct runs *runs, struct waiting *w, uint32_t operand, const struct limits *limits)
+static bool place_file(struct runs *runs, uint32_t operand, const struct curve_operand *o)
 {
-	const struct curve_operand *o = &runs->files.operands.items[operand];
+	struct run *run = o->others || o->logs ? loose_run(runs, o->path) : NULL;
 
-	if (!o->folder) {
-		struct run *run = o->others || o->logs ? loose_run(runs, o->path) : NULL;
-		if (o->others)
-			return run && add_path(&run->logs, o->path);
-		return o->logs ? run && add_operand(&run->curves, operand)
-			       : add_path(&runs->checkpoints, o->path);
-	}
+	if (o->others)
+		return run && add_path(&run->logs, o->path);
+	return o->logs ? run && add_operand(&run->curves, operand)
+		       : add_path(&runs->checkpoints, o->path);
+}
+
+static bool place_folder(struct runs *runs, struct waiting *w, uint32_t operand,
+	const struct curve_operand *o, bool checkpoint)
+{
 	if (o->others) {
 		struct run *run = new_run(runs, o->path);
 		return run && add_path(&run->logs, o->path) && add_path(&run->folders, o->path) &&
 		       (!o->logs || add_operand(&run->curves, operand));
 	}
-	if (!is_checkpoint_folder(o->path, limits))
+	if (!checkpoint)
 		return o->logs ? add_operand(&w->folders, operand)
 			       : add_path(&runs->checkpoints, o->path);
 	return add_path(&runs->checkpoints, o->path) &&
 	       (!o->logs || add_operand(&w->checkpoints, operand));
+}
+
+/* Put what lies at one path where it belongs. */
+static int sort_operand(struct runs *runs, struct waiting *w, uint32_t operand,
+	const struct limits *limits, struct error *e)
+{
+	const struct curve_operand *o = &runs->files.operands.items[operand];
+	int checkpoint = o->folder && !o->others ? is_checkpoint_folder(o->path, limits, e) : 0;
+
+	if (checkpoint < 0)
+		return e->status;
+	bool ok = o->folder ? place_folder(runs, w, operand, o, checkpoint)
+			    : place_file(runs, operand, o);
+	return ok ? RP_OK : no_memory(e);
 }
 
 /*
@@ -161,15 +180,16 @@ static int no_log(const struct curve_files *f, struct error *e)
 static int sort_all(struct runs *runs, const struct limits *limits, struct error *e)
 {
 	struct waiting w = {0};
-	bool ok = true;
+	int status = RP_OK;
 
-	for (uint32_t i = 0; i < runs->files.operands.count && ok; i++)
+	for (uint32_t i = 0; i < runs->files.operands.count && status == RP_OK; i++)
 		if (!runs->files.operands.items[i].again)
-			ok = sort_operand(runs, &w, i, limits);
-	ok = ok && place_waiting(runs, &w);
+			status = sort_operand(runs, &w, i, limits, e);
+	if (status == RP_OK && !place_waiting(runs, &w))
+		status = no_memory(e);
 	array_release(&w.folders);
 	array_release(&w.checkpoints);
-	return ok ? RP_OK : no_memory(e);
+	return status;
 }
 
 int run_paths_sort(struct runs *runs, const char *const *paths, size_t count,
@@ -208,19 +228,24 @@ void run_paths_release(struct runs *runs)
 	curve_files_release(&runs->files);
 }
 
-bool run_paths_has_checkpoint(const char *path, const struct limits *limits)
+int run_paths_has_checkpoint(const char *path, const struct limits *limits, struct error *e)
 {
 	struct subject s = SUBJECT_INIT;
-	struct error ignored = ERROR_INIT;
 	struct stat st;
-	bool found = false;
+	int found = 0;
 
 	/* A log that is named as a file has nothing beside it. */
-	if (stat(path, &st) < 0 || !S_ISDIR(st.st_mode))
-		return false;
-	if (subject_open(&s, path, limits, &ignored) == RP_OK)
-		for (size_t i = 0; i < s.candidates.list.count; i++)
-			found = found || s.candidates.list.items[i].profile;
+	if (stat(path, &st) < 0)
+		return fail_os(e, errno, "cannot be opened");
+	if (!S_ISDIR(st.st_mode))
+		return 0;
+	int status = subject_open(&s, path, limits, e);
+	for (size_t i = 0; status == RP_OK && i < s.candidates.list.count; i++)
+		found = found || s.candidates.list.items[i].profile;
 	subject_close(&s);
-	return found;
+	if (status == RP_OK || status == RP_E_NOT_FOUND) {
+		*e = ERROR_INIT;
+		return found;
+	}
+	return status;
 }

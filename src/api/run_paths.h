@@ -44,7 +44,8 @@ struct paths_hold {
 int run_paths_look(
 	const char *path, const struct limits *limits, struct paths_hold *hold, struct error *e);
 
-/* Whether a folder holds a checkpoint beside its logs. */
-bool run_paths_has_checkpoint(const char *path, const struct limits *limits);
+/* Whether a folder holds a checkpoint beside its logs: 1, 0, or an error where that cannot be told.
+ */
+int run_paths_has_checkpoint(const char *path, const struct limits *limits, struct error *e);
 
 #endif

@@ -152,8 +152,8 @@ static int fill_report(
 	/* What cannot be looked into is verify's to say. */
 	if (run_paths_look(path, &v->limits, &hold, &unseen) < 0)
 		return verify_path(r, path, v, e);
-	bool checkpoint = run_paths_has_checkpoint(path, &v->limits);
-	if (!hold.samples && (checkpoint || !hold.losses))
+	int checkpoint = run_paths_has_checkpoint(path, &v->limits, &unseen);
+	if (checkpoint < 0 || (!hold.samples && (checkpoint || !hold.losses)))
 		return verify_path(r, path, v, e);
 	int status = audit_paths(r, &path, 1, &audit, e);
 	if (status < 0 || r->exit != EXIT_STATUS_FINE || !checkpoint)
