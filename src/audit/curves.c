@@ -108,6 +108,19 @@ static int drop_epochs(const struct case_curve *c, struct curve_resume *r, struc
 
 /* Opening -------------------------------------------------------------------------------------- */
 
+/*
+ * A few steps follow the dead branch by chance now and then. Where more of them follow other steps,
+ * and more closely, they are those.
+ */
+static bool repeats_rather(const struct curve_resume *r)
+{
+	const struct resume_check *k = &r->check;
+	const struct resume_repeat *p = &r->repeat;
+
+	return k->outcome == RESUME_SAME_BATCHES && p->found && !p->renumbered &&
+	       p->points > k->loss.pairs && p->correlation > k->correlation;
+}
+
 static int add_resume(struct case_curve *c, const struct resume_check *check,
 	const struct audit_case *audit, struct error *e)
 {
@@ -127,6 +140,8 @@ static int add_resume(struct case_curve *c, const struct resume_check *check,
 		resume_find_high(&c->stitch, check->attempt, check->from, &r->high, e) < 0 ||
 		drop_epochs(c, r, e) < 0)
 		return e->status;
+	if (repeats_rather(r))
+		r->check.outcome = RESUME_DIFFERS;
 	if (begins)
 		resume_find_ramp(&c->stitch, check->attempt, &r->ramp);
 	if (begins && !r->repeat.renumbered)

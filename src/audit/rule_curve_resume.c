@@ -182,6 +182,9 @@ static const char *mismatch_cause(struct findings *sink, const struct case_curve
 		return findings_text(sink, "the launch was changed: %s", r->changes);
 	if (s == &k->lr)
 		return "the learning rate schedule did not continue";
+	if (r->repeat.found && !r->repeat.renumbered)
+		return findings_text(sink, "other batches: those of earlier steps (%s)",
+			r->repeat.equal ? "L112" : "L114");
 	if (k->outcome == RESUME_SAME_BATCHES && isnan(k->correlation))
 		return "the same batches (two others differ by far more), with other randomness, weights or "
 		       "arithmetic";

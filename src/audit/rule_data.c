@@ -108,21 +108,60 @@ static const char *factor_cause(struct findings *sink, const struct case_line *c
 	return NULL;
 }
 
+/* Where a step became larger or smaller and the steps were counted: what that makes of the place.
+ */
+static const char *batch_cause(struct findings *sink, const struct case_line *c,
+	const struct seam *s, const struct seam_judgement *j)
+{
+	const struct ledger_geometry *before = part_geometry(c, s->part - 1);
+	const struct ledger_geometry *after = part_geometry(c, s->part);
+
+	if (before->ranks != after->ranks || before->samples == after->samples ||
+		before->samples == 0 || after->samples == 0 || j->observed_at == 0 ||
+		j->expected_at % before->samples != 0 || j->observed_at % after->samples != 0 ||
+		j->expected_at / before->samples != j->observed_at / after->samples)
+		return NULL;
+	return findings_text(sink,
+		"the position counts batches, not samples: a step takes %s samples where it took %s",
+		count_text(sink, after->samples), count_text(sink, before->samples));
+}
+
+/* A first step that has a replay above a usual step's samples: the loop may not have trained on it.
+ */
+static const char *drawn_cause(struct findings *sink, const struct case_line *c,
+	const struct seam *s, const struct seam_judgement *j)
+{
+	const struct line_part *part = &c->lineage.line.items[s->part];
+	const struct ledger_step *first = &c->lineage.ledger->steps.items[part->first];
+
+	if (part->steps < 2 || j->run == 0 || first[1].n == 0 || first->n <= first[1].n ||
+		first->n - first[1].n < j->run)
+		return NULL;
+	return findings_text(sink,
+		"the first step took %s, the next %s: a loop that draws batches and drops them to get back "
+		"to its place must call recorder.skip() behind that, or they count as trained on",
+		counted_text(sink, first->n, "sample"), count_text(sink, first[1].n));
+}
+
 static const char *replay_cause(struct findings *sink, const struct case_line *c,
 	const struct seam *s, const struct seam_judgement *j)
 {
 	uint64_t back = j->expected_at - j->observed_at, step = step_samples(c, s);
 	const struct line_part *before = &c->lineage.line.items[s->part - 1];
 
+	const char *cause = drawn_cause(sink, c, s, j);
+
+	if (cause)
+		return cause;
 	if (j->observed_at == 0)
 		return "the loader's position was not restored";
 	if (before->at > 0 && before->rows == j->observed_at && before->rows < s->behind)
 		return "the position counts only what was consumed since the resume before this one";
-	if (j->expected_at % j->observed_at == 0) {
-		const char *cause = factor_cause(sink, c, s, j->expected_at / j->observed_at, true);
-		if (cause)
-			return cause;
-	}
+	cause = batch_cause(sink, c, s, j);
+	if (!cause && j->expected_at % j->observed_at == 0)
+		cause = factor_cause(sink, c, s, j->expected_at / j->observed_at, true);
+	if (cause)
+		return cause;
 	if (back == step)
 		return "the position is one step behind";
 	const struct ledger_attempt *a = &c->lineage.ledger->attempts.items[s->to];
@@ -136,10 +175,13 @@ static const char *hole_cause(struct findings *sink, const struct case_line *c,
 {
 	const struct ledger_attempt *a = &c->lineage.ledger->attempts.items[s->to];
 	uint64_t step = step_samples(c, s);
+	const char *cause = batch_cause(sink, c, s, j);
 
+	if (cause)
+		return cause;
 	if (j->expected_at > 0 && j->observed_at % j->expected_at == 0) {
 		uint64_t k = j->observed_at / j->expected_at;
-		const char *cause = factor_cause(sink, c, s, k, false);
+		cause = factor_cause(sink, c, s, k, false);
 		if (cause)
 			return cause;
 		if (k == 2)

@@ -176,14 +176,27 @@ struct shape {
 	uint64_t samples, ranks;
 };
 
-/* Of the first step that has samples. */
+static const struct ledger_geometry *geometry_of(const struct ledger *l, uint32_t step)
+{
+	return &l->geometries.items[l->steps.items[step].geometry];
+}
+
+/*
+ * Of the first step that has samples, unless the two behind it agree on another shape: then it is
+ * an epoch's last one, or has the batches too that were drawn to get back to the place.
+ */
 static struct shape shape_of(const struct ledger *l, const struct ledger_attempt *a)
 {
-	uint32_t i = a->first;
+	uint32_t i = a->first, end = a->first + a->steps;
 
-	while (i + 1 < a->first + a->steps && l->steps.items[i].n == 0)
+	while (i + 1 < end && l->steps.items[i].n == 0)
 		i++;
-	const struct ledger_geometry *g = &l->geometries.items[l->steps.items[i].geometry];
+	const struct ledger_geometry *g = geometry_of(l, i);
+	if (end - i > 2) {
+		const struct ledger_geometry *b = geometry_of(l, i + 1), *d = geometry_of(l, i + 2);
+		if (b->samples > 0 && b->samples == d->samples && b->ranks == d->ranks)
+			g = b;
+	}
 	return (struct shape){g->samples, g->ranks};
 }
 

@@ -309,6 +309,62 @@ START_TEST(one_process_becomes_two_and_a_batch_is_lost)
 }
 END_TEST
 
+START_TEST(a_position_in_batches_is_told_from_one_applied_twice)
+{
+	sized(&g, 32);
+	STEP(1, 0, 0, 0, 1);
+	STEP(2, 0, 0, 2, 3);
+	STEP(3, 0, 0, 4, 5);
+	log_attempt(&g, 2, 2);
+	STEP(3, 0, 0, 8, 9, 10, 11);
+	STEP(4, 0, 0, 12, 13, 14, 15);
+	STEP(5, 0, 0, 16, 17, 18, 19);
+	judge();
+	const struct finding *hole = found(FINDING_D104);
+	ck_assert(hole && hole->expected.count == 4 && hole->observed.count == 8);
+	ck_assert_pstr_eq(hole->cause,
+		"the position counts batches, not samples: a step takes 4 samples "
+		"where it took 2");
+	ck_assert_ptr_nonnull(found(FINDING_P111));
+	done();
+}
+END_TEST
+
+/* The loop draws and drops two batches of two to get back to its place. */
+START_TEST(batches_that_were_dropped_unsaid_are_pointed_to)
+{
+	sized(&g, 32);
+	STEP(1, 0, 0, 0, 1);
+	STEP(2, 0, 0, 2, 3);
+	STEP(3, 0, 0, 4, 5);
+	log_attempt(&g, 2, 2);
+	STEP(3, 0, 0, 0, 1, 2, 3, 4, 5);
+	STEP(4, 0, 0, 6, 7);
+	STEP(5, 0, 0, 8, 9);
+	judge();
+	const struct finding *again = found(FINDING_D101);
+	ck_assert(again && again->cause && strstr(again->cause, "recorder.skip()"));
+	/* The step is no larger for that. */
+	ck_assert_ptr_null(found(FINDING_P111));
+	done();
+}
+END_TEST
+
+START_TEST(a_short_last_batch_is_no_other_batch)
+{
+	sized(&g, 7);
+	STEP(1, 0, 0, 0, 1, 2);
+	STEP(2, 0, 0, 3, 4, 5);
+	log_attempt(&g, 2, 2);
+	STEP(3, 0, 0, 6);
+	STEP(4, 0, 1, 5, 3, 1);
+	STEP(5, 0, 1, 0, 2, 4);
+	judge();
+	ck_assert_ptr_null(found(FINDING_P111));
+	done();
+}
+END_TEST
+
 START_TEST(the_remainder_is_shuffled_by_place_instead_of_by_order)
 {
 	/* pytorch/pytorch#147967 */
@@ -819,6 +875,9 @@ Suite *suite_data_rules(void)
 	suite_add_tcase(s, t);
 	tcase_add_test(c, one_batch_per_rank_again);
 	tcase_add_test(c, one_process_becomes_two_and_a_batch_is_lost);
+	tcase_add_test(c, a_position_in_batches_is_told_from_one_applied_twice);
+	tcase_add_test(c, batches_that_were_dropped_unsaid_are_pointed_to);
+	tcase_add_test(c, a_short_last_batch_is_no_other_batch);
 	tcase_add_test(c, the_remainder_is_shuffled_by_place_instead_of_by_order);
 	tcase_add_test(c, one_rank_restores_its_part_and_the_others_split_anew);
 	tcase_add_test(c, a_stream_is_not_split_by_rank);
