@@ -97,6 +97,18 @@ static void pass_by(struct opening *o, const struct curve_found *f, const struct
 		curve_lost(&r, "%s", why->text);
 }
 
+/* The same, unless the system failed: then nothing is known of the file. */
+static int give_up(
+	struct opening *o, const struct curve_found *f, const struct error *why, struct error *e)
+{
+	if (!error_of_system(why)) {
+		pass_by(o, f, why);
+		return RP_OK;
+	}
+	*e = *why;
+	return e->status;
+}
+
 static int open_source(const struct curve_found *f, struct source *s, struct error *e)
 {
 	if (!f->in_memory)
@@ -190,22 +202,15 @@ static int read_file(struct opening *o, const struct curve_found *f, struct erro
 		.file = (uint32_t)o->log->files.count,
 		.options = o->options};
 
-	if (open_source(f, &source, &why) < 0) {
-		pass_by(o, f, &why);
-		return RP_OK;
-	}
-	if (!begin_file(o, f, f->reader->name)) {
-		source_close(&source);
-		return no_memory(e);
-	}
-	o->log->files.items[r.file].span = (uint8_t)f->reader->span;
+	if (open_source(f, &source, &why) < 0)
+		return give_up(o, f, &why, e);
 	int status = RP_OK;
-	if (read_head(o, &source, &r.head_n, &why) < 0) {
-		pass_by(o, f, &why);
-		curve_lost(&r, "%s", why.text);
-	} else {
+	if (read_head(o, &source, &r.head_n, &why) < 0)
+		status = give_up(o, f, &why, e);
+	else if (!begin_file(o, f, f->reader->name))
+		status = no_memory(e);
+	else
 		status = read_open(o, f, &r, e);
-	}
 	lookup_release(&r.by_name);
 	source_close(&source);
 	return status;
