@@ -37,11 +37,18 @@ static struct finding *tell_restart(
 {
 	const struct rate_change *p = &r->rate;
 	struct finding *f = finding_add(sink, FINDING_T101,
-		"%s: the learning rates of %s are those of %s, where the run began",
+		"%s: the learning rates of %s are %sthose of %s, where the run began",
 		who(sink, c, r), over(sink, c, p),
+		isnan(p->factor)
+			? ""
+			: findings_text(sink, "%s times ", rounded_text(sink, p->factor, 3)),
 		curve_steps(sink, c, p->source_x, p->source_x + p->last_x - p->first_x));
 
-	f->cause = "the schedule was made anew and not restored";
+	f->cause =
+		isnan(p->factor)
+			? "the schedule was made anew and not restored"
+			: "the schedule was made anew and not restored; it goes on from the rate that the "
+			  "optimizer was left with";
 	if (!p->ended)
 		return f;
 	f->severity = SEVERITY_WARNING;

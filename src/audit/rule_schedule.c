@@ -38,16 +38,24 @@ static const char *apart_text(struct findings *sink, int64_t at, int64_t step)
 		count_text(sink, at), count_text(sink, step));
 }
 
+/* "ckpt_200.pt (step 200)" */
+static const char *point_text(struct findings *sink, const struct trail_point *p)
+{
+	const char *name = findings_escaped(sink, slice_of(p->name));
+
+	return isnan(p->step) ? name
+			      : findings_text(sink, "%s (step %s)", name, number(sink, p->step));
+}
+
 /* "it was at 200 in ckpt_200.pt (step 200), and at 100 in ckpt_300.pt (step 300)" */
 static const char *restart_text(
 	struct findings *sink, const struct trail *t, const struct trail_restart *r)
 {
 	const struct trail_point *a = &t->points[r->last_good], *b = &t->points[r->first_bad];
 
-	return findings_text(sink, "it was at %s in %s (step %s), and at %s in %s (step %s)%s",
-		number(sink, a->counter[TRAIL_SCHEDULE]), findings_escaped(sink, slice_of(a->name)),
-		number(sink, a->step), number(sink, b->counter[TRAIL_SCHEDULE]),
-		findings_escaped(sink, slice_of(b->name)), number(sink, b->step),
+	return findings_text(sink, "it was at %s in %s, and at %s in %s%s",
+		number(sink, a->counter[TRAIL_SCHEDULE]), point_text(sink, a),
+		number(sink, b->counter[TRAIL_SCHEDULE]), point_text(sink, b),
 		r->earlier == 0   ? ""
 		: r->earlier == 1 ? "; it had started again once before"
 				  : findings_text(sink, "; it had started again %zu times before",
@@ -86,7 +94,8 @@ static bool check_trail(struct audit_case *c, struct findings *sink, int64_t at,
 				apart_text(sink, at, step), place));
 	if (isnan(r.zero) && !r.mended)
 		f->expected = (struct quantity){0};
-	f->place.step_first = (int64_t)t->points[r.last_good].step;
+	if (!isnan(t->points[r.last_good].step))
+		f->place.step_first = (int64_t)t->points[r.last_good].step;
 	f->cause = restart_text(sink, t, &r);
 	if (r.mended || (r.replaced && !c->current->profile->schedule_counts_steps)) {
 		f->severity = SEVERITY_INFO;
@@ -456,8 +465,8 @@ static void run_schedule(struct audit_case *c, struct findings *sink, struct cov
 		return;
 	}
 	if (!state_int(c->current, FACT_STEP, &step)) {
-		bool compared =
-			schedule_moves(c, sink, at, 0, false) || sink->of_code[FINDING_T101] > 0;
+		bool told = check_trail(c, sink, at, 0);
+		bool compared = schedule_moves(c, sink, at, 0, told) || told;
 		check_other_schedules(c, sink);
 		cover_ran(cover, name, subject, "values", compared, 1,
 			"no step counter was recognised to hold it against");

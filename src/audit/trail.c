@@ -54,11 +54,12 @@ static uint64_t digest_optimizers(const struct state *s)
 
 struct trail_point trail_point_of(const struct state *s, const char *name)
 {
-	struct trail_point p = {.name = name, .step = NAN, .counter = {NAN, NAN}};
+	struct trail_point p = {.name = name, .step = NAN, .epoch = NAN, .counter = {NAN, NAN}};
 	int64_t v;
 
 	if (state_int(s, FACT_STEP, &v))
 		p.step = (double)v;
+	state_real(s, FACT_EPOCH, &p.epoch);
 	if (state_int(s, FACT_SCHEDULE_STEP, &v))
 		p.counter[TRAIL_SCHEDULE] = (double)v;
 	optimizer_step(s, &p.counter[TRAIL_UPDATES]);
@@ -69,15 +70,23 @@ struct trail_point trail_point_of(const struct state *s, const char *name)
 
 static bool is_known(const struct trail_point *p, enum trail_counter which)
 {
-	return isfinite(p->step) && isfinite(p->counter[which]);
+	return (isfinite(p->step) || isfinite(p->epoch)) && isfinite(p->counter[which]);
 }
 
-/* The newest point before `i` at which the counter is known, and whose step is lower; SIZE_MAX:
- * none. */
+/* By their steps where both have one, else by their epochs. */
+static bool is_earlier(const struct trail_point *a, const struct trail_point *b)
+{
+	if (isfinite(a->step) && isfinite(b->step))
+		return a->step < b->step;
+	return a->epoch < b->epoch;
+}
+
+/* The newest point before `i` at which the counter is known, and which is earlier; SIZE_MAX: none.
+ */
 static size_t known_before(const struct trail *t, enum trail_counter which, size_t i)
 {
 	for (size_t k = i; k-- > 0;)
-		if (is_known(&t->points[k], which) && t->points[k].step < t->points[i].step)
+		if (is_known(&t->points[k], which) && is_earlier(&t->points[k], &t->points[i]))
 			return k;
 	return SIZE_MAX;
 }

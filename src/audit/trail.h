@@ -19,6 +19,7 @@ enum trail_counter {
 struct trail_point {
 	const char *name; /* of the checkpoint, for messages; borrowed */
 	double step;      /* NAN: not known, as the others */
+	double epoch;     /* which orders those whose step is not known */
 	double counter[TRAIL_COUNTERS];
 	uint64_t setup[TRAIL_COUNTERS]; /* digests of the settings beside each: other ones are
 					   another optimizer or schedule, made on purpose */

@@ -7,14 +7,17 @@
 #include "curve/rate_parts.h"
 #include "curve/resume_parts.h"
 
-#define RESTART_LEAST 5u /* rates of the run's beginning that come again */
-#define JUMP_SHARE 0.01  /* of the rate, below which nothing is a jump */
-#define SAME_JUMP 0.5    /* of a jump (its logarithm), by which the schedule itself jumps too */
-#define SAME_FACTOR 0.02 /* by which factors may differ */
-#define FACTOR_MOST 1024 /* of processes or micro-batches */
-#define ENDED_SHARE 0.05 /* of the highest rate, below which a schedule has ended */
-#define LAGS_TRIED 16u   /* between the least and the largest possible one */
-#define SKIPS_MOST 24    /* updates that a new loss scaler skips */
+#define RESTART_LEAST 5u   /* rates of the run's beginning that come again */
+#define JUMP_SHARE 0.01    /* of the rate, below which nothing is a jump */
+#define SAME_JUMP 0.5      /* of a jump (its logarithm), by which the schedule itself jumps too */
+#define MOVED_ROUNDINGS 12 /* by which rates move, to be known again */
+#define OTHER_FACTOR 0.05  /* by which a factor is none */
+#define KINK 0.5           /* of the pace, by which it changes at once */
+#define SAME_FACTOR 0.02   /* by which factors may differ */
+#define FACTOR_MOST 1024   /* of processes or micro-batches */
+#define ENDED_SHARE 0.05   /* of the highest rate, below which a schedule has ended */
+#define LAGS_TRIED 16u     /* between the least and the largest possible one */
+#define SKIPS_MOST 24      /* updates that a new loss scaler skips */
 
 struct looking {
 	struct rates known; /* up to the resume, and behind it those of a dead branch */
@@ -157,6 +160,62 @@ static bool find_restart(const struct stitch *s, const struct stitch_track *t, u
 		return false;
 	out->kind = RATE_RESTARTED;
 	out->last_x = again[n - 1].x;
+	out->source_x = begin[0].x;
+	return true;
+}
+
+/* Whether n values lie on the first one's by one factor, within rounding. */
+static bool is_proportional(const struct looking *l, const struct stitch_value *begin, size_t n)
+{
+	double factor = l->again.v[0] / begin[0].value;
+
+	for (size_t i = 0; i < n; i++) {
+		double room = l->again.room[i] + l->again.room[0] +
+			      factor * resume_rounding(&begin[i], &begin[0]);
+		if (l->again.x[i] - l->from != begin[i].x ||
+			!(fabs(l->again.v[i] - factor * begin[i].value) <= room))
+			return false;
+	}
+	/* Those that hardly move are on every line. */
+	double moved = fabs(begin[n - 1].value - begin[0].value);
+	return moved > MOVED_ROUNDINGS * resume_rounding(&begin[0], &begin[n - 1]);
+}
+
+/*
+ * A schedule that computes each rate from the one before goes on from the rate that the optimizer
+ * was left with: made anew, it gives those of the run's beginning by one factor, without a jump but
+ * at another pace. One that decays by a constant factor does so all the time.
+ */
+static bool find_scaled_restart(const struct stitch *s, const struct stitch_track *t,
+	uint32_t attempt, const struct looking *l, struct rate_change *out)
+{
+	uint32_t root = s->attempts.items[attempt].parent;
+	size_t i, end, last = l->before - 1;
+
+	while (s->attempts.items[root].parent != CURVE_NONE)
+		root = s->attempts.items[root].parent;
+	stitch_values_of(t, root, &i, &end);
+	const struct stitch_value *begin = t->values.items + i;
+	size_t n = smallest(end - i, l->first);
+	if (s->attempts.items[root].from != 0 || n < RATES_FIRST / 2 || l->before < RATES_LEAST ||
+		!(begin[0].value > 0) || is_jump(l, out) || is_exponential(&l->known) ||
+		!is_proportional(l, begin, n))
+		return false;
+	size_t first = l->before - RATES_LEAST;
+	double before =
+		(l->known.v[last] - l->known.v[first]) / (l->known.x[last] - l->known.x[first]);
+	double after = (l->again.v[RATES_LEAST - 1] - l->again.v[0]) /
+		       (l->again.x[RATES_LEAST - 1] - l->again.x[0]);
+	/* The kink: one pace is far from the other, and by more than rounding. */
+	double kink = fabs(after - before), far = l->known.x[last] - l->known.x[first];
+	double factor = l->again.v[0] / begin[0].value;
+	if (kink < KINK * fmax(fabs(after), fabs(before)) ||
+		kink * far < MOVED_ROUNDINGS * (l->known.room[last] + l->again.room[0]) ||
+		fabs(factor - 1) < OTHER_FACTOR)
+		return false;
+	out->kind = RATE_RESTARTED;
+	out->factor = factor;
+	out->last_x = l->again.x[n - 1];
 	out->source_x = begin[0].x;
 	return true;
 }
@@ -414,6 +473,8 @@ void rate_judge(const struct stitch *s, uint32_t attempt, uint32_t reference, do
 	if (find_restart(s, t, attempt, &l, out))
 		return;
 	bool same = matches_branch(&l, &known);
+	if ((!known || !same) && find_scaled_restart(s, t, attempt, &l, out))
+		return;
 	out->proven = known && !same;
 	if (known && same) {
 		out->kind = RATE_CONTINUES;

@@ -32,12 +32,13 @@ struct rate_change {
 	double expected;        /* what the schedule gives for first_x; NAN: not known */
 	double source_x;        /* RESTARTED: where the run begins */
 	double lag;             /* LAG: by how much it is behind; negative: ahead */
-	double factor;          /* PACE: of the pace; LENGTH: of the length; SCALED: of the rate */
-	bool proven;            /* a dead branch shows what it should be */
-	bool ended;             /* the schedule had come to its end before */
-	bool stepped;           /* from one constant rate to another */
-	bool highest;           /* it is the run's highest rate again */
-	bool skips;             /* updates may have been skipped under a loss scale */
+	double factor; /* RESTARTED: of the rates, NAN: one; PACE: of the pace; LENGTH: of the
+			  length; SCALED: of the rate */
+	bool proven;   /* a dead branch shows what it should be */
+	bool ended;    /* the schedule had come to its end before */
+	bool stepped;  /* from one constant rate to another */
+	bool highest;  /* it is the run's highest rate again */
+	bool skips;    /* updates may have been skipped under a loss scale */
 };
 
 /*

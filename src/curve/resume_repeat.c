@@ -238,25 +238,29 @@ static bool search_groups(const struct grouped_search *g, const struct probe *p,
 	return means != NULL;
 }
 
-/* Hold an attempt against an earlier one; false when memory runs out. */
+/* Hold an attempt, of which `single` are the first values, against an earlier one; false when
+ * memory runs out. */
 static bool search_attempt(const struct stitch *s, const struct stitch_track *t, uint32_t attempt,
-	uint32_t source, struct resume_repeat *out, size_t *tried)
+	const struct probe *single, uint32_t source, struct resume_repeat *out, size_t *tried)
 {
-	const struct stitch_attempt *a = &s->attempts.items[attempt];
-	double own = stitch_batch(s, attempt, a->from + 1);
-	double other = stitch_batch(s, source, s->attempts.items[source].last_x);
-	struct grouped_search g = {s, attempt, source, a->from, 1};
-	size_t first, end, more = whole_times(own, other), fewer = whole_times(other, own);
+	double from = s->attempts.items[attempt].from;
+	struct grouped_search g = {s, attempt, source, from, 1};
+	size_t first, end, more = 0, fewer = 0;
 	struct probe p;
 
 	stitch_values_of(t, source, &first, &end);
-	if (s->batch_changes && (more || fewer)) {
+	if (s->batch_changes) {
+		double own = stitch_batch(s, attempt, from + 1);
+		double other = stitch_batch(s, source, s->attempts.items[source].last_x);
+		more = whole_times(own, other);
+		fewer = whole_times(other, own);
+	}
+	if (more || fewer) {
 		g.group = more ? more : 1;
 		return !begin_probe(&p, t, attempt, fewer ? fewer : 1) ||
 		       search_groups(&g, &p, t->values.items + first, end - first, out, tried);
 	}
-	if (begin_probe(&p, t, attempt, 1))
-		search(&p, t->values.items + first, end - first, source, out, tried);
+	search(single, t->values.items + first, end - first, source, out, tried);
 	return true;
 }
 
@@ -264,13 +268,15 @@ int resume_find_repeat(
 	const struct stitch *s, uint32_t attempt, struct resume_repeat *out, struct error *e)
 {
 	const struct stitch_track *t = stitch_track_of(s, CURVE_LOSS);
+	struct probe single;
 	size_t tried = 0;
 
 	*out = (struct resume_repeat){.correlation = -1};
-	if (!t || s->attempts.items[attempt].parent == CURVE_NONE)
+	if (!t || s->attempts.items[attempt].parent == CURVE_NONE ||
+		!begin_probe(&single, t, attempt, 1))
 		return RP_OK;
 	for (uint32_t a = 0; a < attempt; a++)
-		if (!search_attempt(s, t, attempt, a, out, &tried))
+		if (!search_attempt(s, t, attempt, &single, a, out, &tried))
 			return resume_no_memory(e);
 	if (tried == 0 || out->correlation < REPEAT_CORRELATION)
 		return RP_OK;

@@ -22,6 +22,7 @@ struct measuring {
 	struct stitch_building *b;
 	const struct stitch_options *o;
 	enum curve_unit unit;
+	bool twins; /* some series stands over that unit */
 	ARRAY(struct consumed_count) counts;
 };
 
@@ -104,7 +105,7 @@ static bool take_twins(struct measuring *m, uint32_t attempt)
 {
 	const struct curve_log *l = m->b->l;
 
-	for (size_t i = 0; i < m->b->pieces.list.count && m->counts.count == 0; i++) {
+	for (size_t i = 0; m->twins && i < m->b->pieces.list.count && m->counts.count == 0; i++) {
 		const struct piece *p = &m->b->pieces.list.items[i];
 		if (m->b->attempt_of[i] != attempt || p->main == CURVE_NONE)
 			continue;
@@ -437,6 +438,9 @@ static int measure_all(struct measuring *m, size_t *known, struct error *e)
 	size_t used = 0;
 
 	*known = 0;
+	m->twins = false;
+	for (size_t i = 0; i < m->b->l->series.count; i++)
+		m->twins = m->twins || m->b->l->series.items[i].unit == m->unit;
 	s->unit = m->unit;
 	s->knots.list.count = 0;
 	s->consumed.count = 0;

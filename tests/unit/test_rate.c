@@ -93,6 +93,12 @@ static double linear_lower(double at)
 	return 0.75 * linear(at);
 }
 
+/* Made anew, it goes on from the rate that the optimizer was left with. */
+static double cosine_anew_from_there(double at)
+{
+	return cosine(FROM) / PEAK * cosine(at - FROM);
+}
+
 static double cosine_peak(double at)
 {
 	(void)at;
@@ -183,6 +189,7 @@ END_TEST
 static const struct logged wrong[] = {
 	{linear, linear_anew, 10, 0, 6, 0, RATE_RESTARTED, NAN, 0},
 	{linear, linear_anew, 1, 1, 3, 40, RATE_RESTARTED, NAN, 0},
+	{cosine, cosine_anew_from_there, 10, 0, 5, 0, RATE_RESTARTED, 0.5, 0.001},
 	{linear, linear_behind, 10, 0, 6, 0, RATE_LAG, 120, 2},
 	{linear, linear_behind, 10, 0, 3, 100, RATE_LAG, 120, 6},
 	{cosine, cosine_behind, 10, 0, 6, 0, RATE_LAG, 120, 2},

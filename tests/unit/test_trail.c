@@ -16,6 +16,7 @@ static struct trail line_of(double every, const double *positions, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
 		points[i] = (struct trail_point){.name = "",
+			.epoch = (double)NAN,
 			.step = every * (double)(i + 1),
 			.counter = {NAN, positions[i] < 0 ? (double)NAN : positions[i]}};
 	return (struct trail){points, n};
@@ -94,6 +95,22 @@ START_TEST(sees_that_it_was_mended_or_replaced)
 }
 END_TEST
 
+START_TEST(goes_by_epochs_where_no_step_is_known)
+{
+	struct trail t = LINE(100, 40, 80, 40, 80);
+	for (size_t i = 0; i < t.count; i++) {
+		points[i].step = NAN;
+		points[i].epoch = (double)i;
+	}
+	struct trail_restart r = trail_find_restart(&t, TRAIL_SCHEDULE);
+	ck_assert(r.found && !r.newest && !r.mended && isnan(r.zero));
+	ck_assert_uint_eq(r.last_good, 1);
+	points[2].counter[TRAIL_SCHEDULE] = 120;
+	points[3].counter[TRAIL_SCHEDULE] = 160;
+	ck_assert(!trail_find_restart(&t, TRAIL_SCHEDULE).found);
+}
+END_TEST
+
 START_TEST(says_nothing_of_what_is_not_known)
 {
 	struct trail t = {0};
@@ -118,6 +135,7 @@ Suite *suite_trail(void)
 	tcase_add_test(t, finds_where_it_started_again);
 	tcase_add_test(t, counts_them_and_names_the_newest_sound_one);
 	tcase_add_test(t, sees_that_it_was_mended_or_replaced);
+	tcase_add_test(t, goes_by_epochs_where_no_step_is_known);
 	tcase_add_test(t, says_nothing_of_what_is_not_known);
 	suite_add_tcase(s, t);
 	return s;
