@@ -122,7 +122,7 @@ static void tell_control(struct report *r, const struct side *b, const struct si
 		return;
 	}
 	const struct line_part *p = &g->line.items[g->line.count - 1];
-	struct key_match m = align_match(
+	struct key_match m = answer_match(
 		&b->ledger.steps.items[p->first], p->steps, control->steps, control->count);
 	cover_ran(&r->coverage, "control", subject, "steps", m.steps, m.steps, NULL);
 	if (m.same == 0)
@@ -168,7 +168,7 @@ static void fill_report(
 		report_take_verdict(r, &verdict);
 		return;
 	}
-	struct key_match m = align_match(
+	struct key_match m = answer_match(
 		b->steps + from_b, b->count - from_b, a->steps + from_a, a->count - from_a);
 	if (m.steps == 0)
 		cover_not_checked(&r->coverage, "samples", "samples of the two, step by step",

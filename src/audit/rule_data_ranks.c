@@ -5,6 +5,7 @@
 
 #include "audit/case.h"
 #include "audit/data.h"
+#include "audit/duplicates.h"
 
 #define EVEN_MARKS 65536u /* samples whose occurrences are counted, about */
 #define LOOKED_AT 64u     /* steps whose ranks are compared with each other */
@@ -47,9 +48,9 @@ static uint64_t rank_repeats(const struct case_line *c, size_t part)
 bool data_ranks_overlap(const struct case_line *c, size_t part, double *expected)
 {
 	uint64_t ranks = part_geometry(c, part)->ranks;
-	double chance =
-		ranks > 0 ? c->judged.duplicates * part_pairs(c, part) * (1 - 1 / (double)ranks)
-			  : 0;
+	double chance = ranks > 0 ? c->judged.duplicates * duplicates_pairs(c, part) *
+					    (1 - 1 / (double)ranks)
+				  : 0;
 
 	if (expected)
 		*expected = chance;

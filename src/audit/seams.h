@@ -85,9 +85,6 @@ bool seam_fresh_declared(const struct ledger_attempt *a);
 /* Whether the log says of an attempt that it ended as it should. */
 bool attempt_ended_well(const struct ledger_attempt *a);
 
-/* Pairs of samples of a part of the line that share an epoch. */
-double part_pairs(const struct case_line *c, size_t part);
-
 /* How a part's first step was shared out. */
 const struct ledger_geometry *part_geometry(const struct case_line *c, size_t part);
 

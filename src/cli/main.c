@@ -59,10 +59,14 @@
  * ledger/     the sample log as tables
  *   ledger, build                 attempts, steps, shares, filled line by line
  *   store, strand, arrange        the samples' columns; where each line's lie; bringing all into order
- *   lineage, tally, align         which attempt continues which; what the line covers; what resumes repeat
+ *   lineage, epochs               which attempt continues which, and what the log lacks of the line; where its
+ *                                 epochs begin
+ *   tally, tally_count, places    what the line covers, by one pass over the samples; where these stand
+ *   answer_key, align             what a right resume would consume; what resumes repeat
  *   read, readers.def             files and folders into one ledger; which launch a line belongs to
  *   read_jsonl, step_line, said   JSON lines: those of steps, in one pass; all others
- *   read_csv, read_journal        rows of samples; what the recorder writes
+ *   read_csv, csv_rows            rows of samples, gathered step by step
+ *   read_journal                  what the recorder writes
  *   sealed, sealed_columns.def    one checked file of columns
  *   search, seen                  where a sample was consumed; what a checkpoint had seen, as one digest
  *   mixture                       statistics of a mixture of sources
@@ -107,7 +111,7 @@
  *             rule_optimizer_state, rule_settings, rule_schedule, rule_scaler, rule_weights, rule_averages,
  *             rule_optimizer, rule_values, rule_replicas, rule_run, rule_copy; counting, trail: units of
  *             counters, and counters along a line of checkpoints;
- *             about sample logs: seams, rule_data,
+ *             about sample logs: seams, duplicates, rule_data,
  *             rule_data_epochs, rule_data_ranks, rule_data_attempts; mixture_table, mixture_stages, rule_mixture,
  *             rule_stages, rule_ratios, rule_sources, rule_rank_mixture; about loss logs: curves, curve_words,
  *             rule_curve_line, rule_curve_batch, rule_curve_epochs, rule_curve_resume, rule_curve_rate,

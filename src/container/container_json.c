@@ -27,21 +27,12 @@ static void report(struct document *d, struct findings *sink, const struct error
 
 static int read(struct document *d, struct findings *sink, struct error *e)
 {
-	uint64_t size = d->source.size, duplicates;
+	uint64_t duplicates;
 	struct error own = ERROR_INIT;
+	int status = document_load(d, "a JSON file", "header-bytes", d->limits->header_bytes, e);
 
-	if (size > d->limits->header_bytes)
-		return fail(e, RP_E_LIMIT, ERROR_NO_OFFSET,
-			"a JSON file of %llu bytes; the limit header-bytes is %llu",
-			(unsigned long long)size, (unsigned long long)d->limits->header_bytes);
-	char *bytes = arena_alloc(&d->arena, (size_t)size);
-	if (!bytes)
-		return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for %llu bytes",
-			(unsigned long long)size);
-	int status = source_read(&d->source, 0, bytes, (size_t)size, e);
 	if (status < 0)
 		return status;
-	d->bytes = (struct slice){bytes, (size_t)size};
 	status = json_decode(d->bytes, &d->arena, d->limits, &d->root, &duplicates, &own);
 	if (status < 0) {
 		if (status == RP_E_FORMAT)

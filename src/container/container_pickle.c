@@ -31,20 +31,10 @@ static unsigned probe(const struct source *s, struct slice head)
 static int read(struct document *d, struct findings *sink, struct error *e)
 {
 	struct rebuild r;
-	uint64_t size = d->source.size;
+	int status = document_load(d, "a pickle", "pickle-bytes", d->limits->pickle_bytes, e);
 
-	if (size > d->limits->pickle_bytes)
-		return fail(e, RP_E_LIMIT, ERROR_NO_OFFSET,
-			"a pickle of %llu bytes; the limit pickle-bytes is %llu",
-			(unsigned long long)size, (unsigned long long)d->limits->pickle_bytes);
-	char *bytes = arena_alloc(&d->arena, (size_t)size);
-	if (!bytes)
-		return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for %llu bytes",
-			(unsigned long long)size);
-	int status = source_read(&d->source, 0, bytes, (size_t)size, e);
 	if (status < 0)
 		return status;
-	d->bytes = (struct slice){bytes, (size_t)size};
 	rebuild_init(&r, d, sink);
 	struct pickle p = {.arena = &d->arena, .limits = d->limits};
 	struct error why = ERROR_INIT;
@@ -55,10 +45,10 @@ static int read(struct document *d, struct findings *sink, struct error *e)
 	} else {
 		d->root = p.root;
 		d->pickle_protocol = p.protocol;
-		if (p.end < size) {
+		if (p.end < d->source.size) {
 			struct finding *f = finding_add(sink, FINDING_I104,
 				"%llu bytes follow the end of the pickle",
-				(unsigned long long)(size - p.end));
+				(unsigned long long)(d->source.size - p.end));
 			f->severity = SEVERITY_WARNING;
 			finding_place(sink, f, d->name, (struct slice){0}, p.end);
 		}

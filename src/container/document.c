@@ -201,6 +201,25 @@ int document_open_bytes(struct document *d, struct slice bytes, const char *name
 	return status;
 }
 
+int document_load(
+	struct document *d, const char *what, const char *limit, uint64_t max, struct error *e)
+{
+	uint64_t size = d->source.size;
+
+	if (size > max)
+		return fail(e, RP_E_LIMIT, ERROR_NO_OFFSET,
+			"%s of %llu bytes; the limit %s is %llu", what, (unsigned long long)size,
+			limit, (unsigned long long)max);
+	char *bytes = arena_alloc(&d->arena, (size_t)size);
+	if (!bytes)
+		return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for %llu bytes",
+			(unsigned long long)size);
+	int status = source_read(&d->source, 0, bytes, (size_t)size, e);
+	if (status == RP_OK)
+		d->bytes = (struct slice){bytes, (size_t)size};
+	return status;
+}
+
 void document_close(struct document *d)
 {
 	source_close(&d->source);

@@ -60,9 +60,9 @@ struct document {
 	struct slice writer; /* what the container says of its writer: "version 3", or empty */
 	void *archive;       /* the container's own, for locate(); in the arena */
 	/*
-	 * The first failure of the system while parts were read, which is no defect of the file: status
-	 * RP_OK where there was none. A caller may pass over an element that cannot be read, but must
-	 * not call the whole complete. In the arena.
+	 * The first failure of the system while parts were read, which is no defect of the file:
+	 * status RP_OK where there was none. A caller may pass over an element that cannot be read,
+	 * but must not call the whole complete. In the arena.
 	 */
 	struct error *trouble;
 };
@@ -77,6 +77,13 @@ int document_open(struct document *d, int dirfd, const char *path, const char *n
 /* The same over bytes in memory (fuzzing, tests). */
 int document_open_bytes(struct document *d, struct slice bytes, const char *name,
 	const struct limits *limits, struct findings *sink, struct error *e);
+
+/*
+ * The whole file into d->bytes, in the arena, where a format is read at once: at most `max` bytes,
+ * the limit called `limit`. `what` it is stands in the message: "a pickle".
+ */
+int document_load(
+	struct document *d, const char *what, const char *limit, uint64_t max, struct error *e);
 
 void document_close(struct document *d);
 

@@ -11,36 +11,8 @@
 #ifndef LEDGER_ALIGN_H
 #define LEDGER_ALIGN_H
 
+#include "ledger/answer_key.h"
 #include "ledger/tally.h"
-
-enum key_origin {
-	KEY_NONE,
-	KEY_TAIL,      /* the dead part of the attempt that was interrupted */
-	KEY_SISTER,    /* another attempt that resumed from the same step and is dead now */
-	KEY_REFERENCE, /* an uninterrupted run */
-};
-
-/* What a right resume would consume. */
-struct answer_key {
-	uint8_t origin; /* enum key_origin */
-	uint32_t attempt;
-	uint32_t first, steps; /* rows in ledger.steps */
-	uint64_t row, rows;    /* samples in the ledger */
-};
-
-/* A stretch held against an answer key from their first steps on. */
-struct key_match {
-	uint32_t steps;   /* that could be compared */
-	uint32_t equal;   /* of the first ones, equal sample by sample, each on its rank */
-	uint32_t same;    /* of the first ones, with the same samples */
-	uint32_t empty;   /* of those, without any sample: they prove nothing */
-	uint64_t samples; /* in the equal or same ones */
-	bool by_samples;  /* the batch differs: sums were compared at common numbers of samples */
-	bool differs;     /* a difference was found, and it is in: */
-	int64_t step;     /* the step of the attempt that differs first */
-	uint32_t at;      /* its row in ledger.steps */
-	uint32_t key_at;  /* the row of the key's */
-};
 
 /* An offset at which samples after the seam occurred elsewhere. */
 struct alignment {
@@ -93,10 +65,6 @@ struct alignments {
 int align_seams(struct alignments *a, const struct lineage *g, const struct tally *t,
 	unsigned threads, struct error *e);
 void align_release(struct alignments *a);
-
-/* Hold steps against those of an answer key, of this ledger or of another. */
-struct key_match align_match(const struct ledger_step *own, uint32_t steps,
-	const struct ledger_step *key, uint32_t key_steps);
 
 /*
  * How many samples from place `a` on equal those of another source from place `b` on, at most

@@ -11,15 +11,14 @@
 
 #include "base/text.h"
 #include "base/lines.h"
-#include "ledger/read.h"
+#include "ledger/csv_rows.h"
 #include "base/scan.h"
 #include "ledger/step_line.h"
 
 #define COLUMNS_MAX 256u
-#define GATHERED_MAX ((size_t)1 << 20) /* rows of a step that wait for each other */
-#define PREFIX_MAX 128u                /* bytes that rows of a step begin with */
-#define HEADER_MAX 4096u               /* bytes of a header row */
-#define QUOTED_MAX 65536u              /* bytes of a row with line ends in quotes */
+#define PREFIX_MAX 128u   /* bytes that rows of a step begin with */
+#define HEADER_MAX 4096u  /* bytes of a header row */
+#define QUOTED_MAX 65536u /* bytes of a row with line ends in quotes */
 
 #define CSV_COLUMNS(COLUMN)                                                                        \
 	COLUMN(attempt)                                                                            \
@@ -42,38 +41,6 @@ enum csv_column {
 		CSV_UNKNOWN,
 };
 
-/* What tells the rows of one line from those of another in the same step. */
-struct row_place {
-	uint32_t dp; /* LEDGER_NONE: not said */
-	uint16_t micro, worker;
-	int32_t epoch;
-	uint8_t kind; /* enum key_kind */
-};
-
-struct row {
-	struct row_place place;
-	uint64_t key;
-	uint32_t source, tokens;
-	float loss;
-	int64_t attempt, step;
-	bool other; /* of another split */
-};
-
-/* Rows of one place that follow one another; what they say themselves is in the columns. */
-struct stretch {
-	struct row_place place;
-	uint64_t line; /* of the first one */
-	size_t first, n;
-};
-
-/* A value a row of what rows say themselves. The latter three only where the file has them. */
-struct row_columns {
-	ARRAY(uint64_t) keys;
-	ARRAY(uint32_t) sources;
-	ARRAY(uint32_t) tokens;
-	ARRAY(float) losses;
-};
-
 struct header {
 	enum csv_column columns[COLUMNS_MAX];
 	size_t count;
@@ -86,7 +53,6 @@ struct csv {
 	struct lines lines;
 	enum csv_column columns[COLUMNS_MAX];
 	size_t count;
-	unsigned has;           /* bits by enum csv_column */
 	struct step_line names; /* knows the newest sources */
 	const char *what;       /* is wrong with the row at hand, and in which column */
 	const char *what_column;
@@ -94,12 +60,9 @@ struct csv {
 	 */
 	char prefix[PREFIX_MAX];
 	size_t prefix_n, prefix_columns;
-	struct row prefix_row;
-	bool plain; /* the only column behind those is the id */
-	/* The rows of a step so far. */
-	int64_t attempt, step;
-	struct row_columns rows, line; /* line: brought together from several stretches */
-	ARRAY(struct stretch) stretches;
+	struct csv_row prefix_row;
+	bool plain;           /* the only column behind those is the id */
+	struct csv_rows rows; /* of a step so far */
 };
 
 /* Fields --------------------------------------------------------------------------------------- */
@@ -210,7 +173,7 @@ static bool real(struct slice field, double *out)
 	return scan_double(field.p, out) == field.p + field.n || text_parse_double(field, out);
 }
 
-static bool take_id(struct csv *c, struct row *row, struct slice field)
+static bool take_id(struct csv *c, struct csv_row *row, struct slice field)
 {
 	if (field.n == 0)
 		return wrong(c, CSV_id, "an empty field");
@@ -225,7 +188,7 @@ static bool take_id(struct csv *c, struct row *row, struct slice field)
 	return true;
 }
 
-static bool take_key(struct csv *c, struct row *row, struct slice field)
+static bool take_key(struct csv *c, struct csv_row *row, struct slice field)
 {
 	row->place.kind = KEY_CONTENT;
 	row->key = 0;
@@ -241,8 +204,8 @@ static bool take_key(struct csv *c, struct row *row, struct slice field)
 }
 
 /* False where the row is bad (c->what) or memory ran out (e). */
-static bool take_field(
-	struct csv *c, enum csv_column column, struct slice field, struct row *row, struct error *e)
+static bool take_field(struct csv *c, enum csv_column column, struct slice field,
+	struct csv_row *row, struct error *e)
 {
 	uint64_t v = 0;
 	double d;
@@ -306,7 +269,7 @@ static bool take_field(
 }
 
 /* Rows of a rank and step begin alike: what the row before began with need not be read again. */
-static size_t take_prefix(struct csv *c, struct slice line, struct row *row)
+static size_t take_prefix(struct csv *c, struct slice line, struct csv_row *row)
 {
 	if (c->prefix_n == 0 || line.n <= c->prefix_n ||
 		memcmp(line.p, c->prefix, c->prefix_n) != 0)
@@ -315,14 +278,14 @@ static size_t take_prefix(struct csv *c, struct slice line, struct row *row)
 	return c->prefix_n;
 }
 
-static void keep_prefix(struct csv *c, const struct row *row, size_t n)
+static void keep_prefix(struct csv *c, const struct csv_row *row, size_t n)
 {
 	c->prefix_n = n <= PREFIX_MAX ? n : 0;
 	c->prefix_row = *row;
 }
 
 /* An integer id without quotes, which is what nearly all rows have. */
-static bool take_plain_id(char **p, const char *end, struct row *row, enum field_end *state)
+static bool take_plain_id(char **p, const char *end, struct csv_row *row, enum field_end *state)
 {
 	const char *q = scan_u64(*p, &row->key);
 
@@ -334,7 +297,7 @@ static bool take_plain_id(char **p, const char *end, struct row *row, enum field
 	return true;
 }
 
-static bool take_row(struct csv *c, struct slice line, struct row *row, struct error *e)
+static bool take_row(struct csv *c, struct slice line, struct csv_row *row, struct error *e)
 {
 	char *begin = c->lines.buffer + (line.p - c->lines.buffer), *p = begin, *end = p + line.n;
 	enum field_end state = FIELD_MORE;
@@ -347,7 +310,7 @@ static bool take_row(struct csv *c, struct slice line, struct row *row, struct e
 		/* Quotes are halved in place, so the bytes are taken before. */
 		memcpy(c->prefix, begin, line.n < PREFIX_MAX ? line.n : PREFIX_MAX);
 		c->prefix_n = 0;
-		*row = (struct row){.attempt = LEDGER_UNNUMBERED,
+		*row = (struct csv_row){.attempt = LEDGER_UNNUMBERED,
 			.source = LEDGER_NONE,
 			.loss = NAN,
 			.place = {.dp = LEDGER_NONE, .worker = UINT16_MAX, .epoch = -1}};
@@ -370,190 +333,7 @@ static bool take_row(struct csv *c, struct slice line, struct row *row, struct e
 	return i == c->count || wrong(c, CSV_UNKNOWN, "fewer fields than the header row has");
 }
 
-/* Steps ---------------------------------------------------------------------------------------- */
-
-static int compare_places(const struct row_place *a, const struct row_place *b)
-{
-	if (a->dp != b->dp)
-		return a->dp < b->dp ? -1 : 1;
-	if (a->micro != b->micro)
-		return a->micro < b->micro ? -1 : 1;
-	return (a->worker > b->worker) - (a->worker < b->worker);
-}
-
-static bool same_line(const struct row_place *a, const struct row_place *b)
-{
-	return compare_places(a, b) == 0 && a->epoch == b->epoch && a->kind == b->kind;
-}
-
-static int compare_stretches(const void *pa, const void *pb)
-{
-	const struct stretch *a = pa, *b = pb;
-	int order = compare_places(&a->place, &b->place);
-
-	/* Rows of one place keep their order. */
-	return order ? order : (a->first > b->first) - (a->first < b->first);
-}
-
-static void order_stretches(struct csv *c)
-{
-	const struct stretch *all = c->stretches.items;
-	bool sorted = true;
-
-	for (size_t i = 1; sorted && i < c->stretches.count; i++)
-		sorted = compare_stretches(&all[i - 1], &all[i]) < 0;
-	if (!sorted)
-		qsort(c->stretches.items, c->stretches.count, sizeof *all, compare_stretches);
-}
-
-static int no_memory(struct error *e)
-{
-	return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for the rows of a step");
-}
-
-static bool has(const struct csv *c, enum csv_column column)
-{
-	return c->has & 1u << column;
-}
-
-/* Room for `n` rows in the columns that the file has. */
-static bool reserve_rows(const struct csv *c, struct row_columns *to, size_t n)
-{
-	return array_reserve(&to->keys, n, SIZE_MAX) &&
-	       (!has(c, CSV_source) || array_reserve(&to->sources, n, SIZE_MAX)) &&
-	       (!has(c, CSV_tokens) || array_reserve(&to->tokens, n, SIZE_MAX)) &&
-	       (!has(c, CSV_loss) || array_reserve(&to->losses, n, SIZE_MAX));
-}
-
-static void release_rows(struct row_columns *rows)
-{
-	array_release(&rows->keys);
-	array_release(&rows->sources);
-	array_release(&rows->tokens);
-	array_release(&rows->losses);
-}
-
-/* The rows of stretches of one place, side by side. */
-static bool join_stretches(struct csv *c, const struct stretch *s, size_t count, size_t rows)
-{
-	const struct row_columns *from = &c->rows;
-	struct row_columns *to = &c->line;
-	size_t at = 0;
-
-	if (!reserve_rows(c, to, rows))
-		return false;
-	for (size_t i = 0; i < count; at += s[i++].n) {
-		size_t first = s[i].first, n = s[i].n;
-		memcpy(to->keys.items + at, from->keys.items + first, n * sizeof(uint64_t));
-		if (has(c, CSV_source))
-			memcpy(to->sources.items + at, from->sources.items + first,
-				n * sizeof(uint32_t));
-		if (has(c, CSV_tokens))
-			memcpy(to->tokens.items + at, from->tokens.items + first,
-				n * sizeof(uint32_t));
-		if (has(c, CSV_loss))
-			memcpy(to->losses.items + at, from->losses.items + first,
-				n * sizeof(float));
-	}
-	return true;
-}
-
-static bool one_source(const uint32_t *sources, size_t n)
-{
-	size_t i = 1;
-
-	while (i < n && sources[i] == *sources)
-		i++;
-	return i >= n;
-}
-
-/* Stretches of one place as a line. */
-static int add_stretches(struct csv *c, const struct stretch *s, size_t count, struct error *e)
-{
-	struct ledger_line line = ledger_line_empty();
-	const struct row_columns *rows = &c->rows;
-	size_t first = s->first;
-
-	for (size_t i = 0; i < count; i++)
-		line.n += s[i].n;
-	if (count > 1) {
-		if (!join_stretches(c, s, count, line.n))
-			return no_memory(e);
-		rows = &c->line;
-		first = 0;
-	}
-	line.step = c->step;
-	line.dp = s->place.dp;
-	line.micro = s->place.micro;
-	line.worker = s->place.worker;
-	line.epoch = s->place.epoch;
-	line.kind = s->place.kind;
-	line.samples = true;
-	line.keys = rows->keys.items + first;
-	if (has(c, CSV_source)) {
-		const uint32_t *sources = rows->sources.items + first;
-		line.source = *sources;
-		line.sources = one_source(sources, line.n) ? NULL : sources;
-	}
-	line.tokens = has(c, CSV_tokens) ? rows->tokens.items + first : NULL;
-	line.losses = has(c, CSV_loss) ? rows->losses.items + first : NULL;
-	c->r->line = s->line;
-	return reading_line(c->r, c->attempt, &line, e);
-}
-
-static int flush_step(struct csv *c, struct error *e)
-{
-	const struct stretch *s = c->stretches.items;
-	size_t count = c->stretches.count;
-	uint64_t line = c->r->line;
-	int status = RP_OK;
-
-	order_stretches(c);
-	for (size_t i = 0, end; i < count && status == RP_OK; i = end) {
-		for (end = i + 1; end < count; end++)
-			if (!same_line(&s[i].place, &s[end].place))
-				break;
-		status = add_stretches(c, &s[i], end - i, e);
-	}
-	c->r->line = line;
-	c->rows.keys.count = c->stretches.count = 0;
-	return status;
-}
-
-/* Whether a row is of the step at hand; there may be no more room for it. */
-static bool goes_on(const struct csv *c, const struct row *row)
-{
-	return c->stretches.count > 0 && c->step == row->step && c->attempt == row->attempt &&
-	       c->rows.keys.count < GATHERED_MAX;
-}
-
-static int gather(struct csv *c, const struct row *row, struct error *e)
-{
-	if (!goes_on(c, row) && flush_step(c, e) < 0)
-		return e->status;
-	size_t at = c->rows.keys.count, stretches = c->stretches.count;
-	struct stretch *s = stretches ? &c->stretches.items[stretches - 1] : NULL;
-	if (!s || !same_line(&s->place, &row->place)) {
-		s = array_push(&c->stretches, GATHERED_MAX);
-		if (!s)
-			return no_memory(e);
-		*s = (struct stretch){.place = row->place, .line = c->lines.number, .first = at};
-		c->step = row->step;
-		c->attempt = row->attempt;
-	}
-	if (!reserve_rows(c, &c->rows, at + 1))
-		return no_memory(e);
-	c->rows.keys.items[at] = row->key;
-	if (has(c, CSV_source))
-		c->rows.sources.items[at] = row->source;
-	if (has(c, CSV_tokens))
-		c->rows.tokens.items[at] = row->tokens;
-	if (has(c, CSV_loss))
-		c->rows.losses.items[at] = row->loss;
-	c->rows.keys.count++;
-	s->n++;
-	return RP_OK;
-}
+/* Rows ----------------------------------------------------------------------------------------- */
 
 /*
  * The rows behind the one at hand that differ from it in nothing but an integer id, which nearly
@@ -563,26 +343,22 @@ static bool take_alike(struct csv *c)
 {
 	struct slice rest = lines_rest(&c->lines);
 	const char *p = rest.p, *end = rest.p + rest.n;
-	struct stretch *s = &c->stretches.items[c->stretches.count - 1];
-	size_t first = c->rows.keys.count, n = first;
+	uint64_t taken = 0, key;
 
-	while ((size_t)(end - p) > c->prefix_n && n < GATHERED_MAX &&
+	while ((size_t)(end - p) > c->prefix_n && c->rows.rows.keys.count < CSV_ROWS_MAX &&
 		memcmp(p, c->prefix, c->prefix_n) == 0) {
-		if (n == c->rows.keys.capacity &&
-			!array_reserve(&c->rows.keys, n + 1, GATHERED_MAX))
-			return false;
-		const char *q = scan_u64(p + c->prefix_n, &c->rows.keys.items[n]);
+		const char *q = scan_u64(p + c->prefix_n, &key);
 		if (q && *q == '\r')
 			q++;
 		if (!q || *q != '\n')
 			break;
-		n++;
+		if (!csv_rows_join(&c->rows, key))
+			return false;
+		taken++;
 		p = q + 1;
 	}
-	c->rows.keys.count = n;
-	s->n += n - first;
-	c->r->ledger->lines += n - first;
-	lines_pass(&c->lines, (size_t)(p - rest.p), n - first);
+	c->r->ledger->lines += taken;
+	lines_pass(&c->lines, (size_t)(p - rest.p), taken);
 	return true;
 }
 
@@ -673,7 +449,7 @@ static int take_line(struct csv *c, struct error *e)
 {
 	struct reading *r = c->r;
 	struct slice line = c->lines.text;
-	struct row row;
+	struct csv_row row;
 
 	if (slice_without_return(line).n == 0)
 		return RP_OK;
@@ -699,10 +475,10 @@ static int take_line(struct csv *c, struct error *e)
 		r->ledger->lines_other++;
 		return RP_OK;
 	}
-	if (gather(c, &row, e) < 0)
+	if (csv_rows_add(&c->rows, &row, c->lines.number, e) < 0)
 		return e->status;
 	if (c->plain && c->prefix_n > 0 && row.place.kind == KEY_ID && !take_alike(c))
-		return no_memory(e);
+		return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for the rows of a step");
 	return RP_OK;
 }
 
@@ -713,7 +489,9 @@ static int take_header(struct csv *c, struct error *e)
 	if (check_header(first_line(c->lines.text.p, c->lines.text.n), &h, e) < 0)
 		return e->status;
 	c->count = h.count;
-	c->has = h.has;
+	c->rows.sources = h.has & 1u << CSV_source;
+	c->rows.tokens = h.has & 1u << CSV_tokens;
+	c->rows.losses = h.has & 1u << CSV_loss;
 	memcpy(c->columns, h.columns, sizeof c->columns);
 	while (c->prefix_columns < c->count && c->columns[c->prefix_columns] <= CSV_epoch)
 		c->prefix_columns++;
@@ -754,23 +532,21 @@ static int read_csv(struct reading *r, struct error *e)
 	int status = RP_OK;
 
 	if (!c)
-		return no_memory(e);
-	c->r = r;
+		return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory to read rows");
+	c->r = c->rows.r = r;
 	lines_init(&c->lines, r->source, r->ledger->limits->line_bytes);
 	step_line_init(&c->names);
 	while (status == RP_OK && (state = lines_next(&c->lines, &why)) < LINE_NONE)
 		status = take_next(c, state, e);
 	if (status == RP_OK)
-		status = flush_step(c, e);
+		status = csv_rows_flush(&c->rows, e);
 	if (status == RP_OK && state == LINE_FAILED) {
 		if (error_of_system(&why))
 			status = fail(e, why.status, why.offset, "%s", why.text);
 		else
 			reading_lost(r, "the rest was not read: %s", why.text);
 	}
-	release_rows(&c->rows);
-	release_rows(&c->line);
-	array_release(&c->stretches);
+	csv_rows_release(&c->rows);
 	step_line_release(&c->names);
 	lines_release(&c->lines);
 	free(c);

@@ -12,6 +12,7 @@
 #define LEDGER_TALLY_H
 
 #include "ledger/lineage.h"
+#include "ledger/places.h"
 
 /* How the epochs of a line are known. */
 enum epochs_how {
@@ -99,26 +100,6 @@ static inline uint64_t block_mark(const struct ledger *l, const struct sample_bl
 	return l->spaces.count > 1 ? ledger_mark(l, b->spaces ? b->spaces[i] : 0, b->keys[i])
 				   : b->keys[i];
 }
-
-/* Where samples stand in their steps. */
-struct place_index {
-	const struct ledger *ledger;
-	uint32_t *starts; /* as ledger.parts: samples of the geometry before the part */
-};
-
-struct sample_place {
-	uint32_t step; /* row in ledger.steps */
-	uint32_t part; /* of the step's geometry */
-	uint32_t slot; /* in that part */
-	const struct ledger_part *of;
-};
-
-int place_index_init(struct place_index *x, const struct ledger *l, struct error *e);
-void place_index_release(struct place_index *x);
-
-/* The place of a sample of the ledger that lies in a step between two rows of ledger.steps. */
-struct sample_place place_in(
-	const struct place_index *x, uint64_t row, uint32_t first, uint32_t steps);
 
 /* The row in the ledger of a sample of the line, with its part of the line. */
 static inline uint64_t line_row(const struct line_part *p, uint64_t at)
