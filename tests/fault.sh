@@ -14,13 +14,15 @@ fi
 fixtures=$(cd "$(dirname "$0")/../fixtures" && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-mkdir "$work"/{right,wrong,replay,ranks}
+mkdir "$work"/{right,wrong,replay,ranks,losses}
 cp "$fixtures"/pytorch-2.13.0/right-resume/checkpoints/step_000[12]0.pt "$work/right/"
 cp -r "$fixtures"/transformers-5.24.0/optimizer-lost/out/. "$work/wrong/"
 cp "$fixtures"/ledger/random-from-top/*.jsonl "$work/replay/"
 cp "$fixtures"/ledger/distributed-rank-files/*.jsonl "$work/ranks/"
 printf '\x80\x02cos\nsystem\nX\x04\x00\x00\x00echo\x85R.' >"$work/hostile.pkl"
 for step in 1 2 3 4 3 4 5; do echo "{\"step\":$step,\"loss\":$((30 - step)).5}"; done >"$work/loss.jsonl"
+for step in 1 2 3 4; do echo "{\"step\":$step,\"loss\":$((30 - step)).5}"; done >"$work/losses/1.jsonl"
+for step in 5 6 7 8; do echo "{\"step\":$step,\"loss\":NaN}"; done >"$work/losses/2.jsonl"
 find "$work" -exec touch -d '2026-01-01 00:00:00 UTC' {} +
 "$reprise" snapshot "$work/right/step_00020.pt" -o "$work/kept.rps" >"$work/log" || { cat "$work/log"; exit 1; }
 "$reprise" ledger import "$work/replay" -o "$work/sealed.rpl" >"$work/log" || { cat "$work/log"; exit 1; }

@@ -66,8 +66,9 @@ static int no_memory(struct error *e)
 	return fail(e, RP_E_MEMORY, ERROR_NO_OFFSET, "no memory for the loss logs");
 }
 
+/* `reader` is NULL where it cannot be read. */
 static struct curve_file *begin_file(
-	struct opening *o, const struct curve_found *f, const char *format)
+	struct opening *o, const struct curve_found *f, const struct curve_reader *reader)
 {
 	struct curve_log *l = o->log;
 	struct curve_file *file = array_push(&l->files, UINT32_MAX - 1);
@@ -75,7 +76,11 @@ static struct curve_file *begin_file(
 
 	if (!file || !path)
 		return NULL;
-	*file = (struct curve_file){.path = path, .format = format, .writer = "", .note = ""};
+	*file = (struct curve_file){.path = path,
+		.format = reader ? reader->name : "",
+		.span = reader ? (uint8_t)reader->span : 0,
+		.writer = "",
+		.note = ""};
 	return file;
 }
 
@@ -93,8 +98,20 @@ static void pass_by(struct opening *o, const struct curve_found *f, const struct
 	struct curve_reading r = {.log = o->log, .file = (uint32_t)o->log->files.count};
 
 	keep_first(o, f, why);
-	if (begin_file(o, f, ""))
+	if (begin_file(o, f, NULL))
 		curve_lost(&r, "%s", why->text);
+}
+
+/* The same, unless the system failed: then nothing is known of the file. */
+static int give_up(
+	struct opening *o, const struct curve_found *f, const struct error *why, struct error *e)
+{
+	if (!error_of_system(why)) {
+		pass_by(o, f, why);
+		return RP_OK;
+	}
+	*e = *why;
+	return e->status;
 }
 
 static int open_source(const struct curve_found *f, struct source *s, struct error *e)
@@ -190,22 +207,15 @@ static int read_file(struct opening *o, const struct curve_found *f, struct erro
 		.file = (uint32_t)o->log->files.count,
 		.options = o->options};
 
-	if (open_source(f, &source, &why) < 0) {
-		pass_by(o, f, &why);
-		return RP_OK;
-	}
-	if (!begin_file(o, f, f->reader->name)) {
-		source_close(&source);
-		return no_memory(e);
-	}
-	o->log->files.items[r.file].span = (uint8_t)f->reader->span;
+	if (open_source(f, &source, &why) < 0)
+		return give_up(o, f, &why, e);
 	int status = RP_OK;
-	if (read_head(o, &source, &r.head_n, &why) < 0) {
-		pass_by(o, f, &why);
-		curve_lost(&r, "%s", why.text);
-	} else {
+	if (read_head(o, &source, &r.head_n, &why) < 0)
+		status = give_up(o, f, &why, e);
+	else if (!begin_file(o, f, f->reader))
+		status = no_memory(e);
+	else
 		status = read_open(o, f, &r, e);
-	}
 	lookup_release(&r.by_name);
 	source_close(&source);
 	return status;

@@ -186,6 +186,16 @@ void curve_lost(struct curve_reading *r, const char *format, ...)
 	*loss = (struct curve_loss){.file = r->file, .at = r->at, .what = kept ? kept : ""};
 }
 
+int curve_broke(struct curve_reading *r, const struct error *why, struct error *e)
+{
+	if (error_of_system(why)) {
+		*e = *why;
+		return e->status;
+	}
+	curve_lost(r, "the rest was not read: %s", why->text);
+	return RP_OK;
+}
+
 void curve_writer(struct curve_reading *r, const char *writer)
 {
 	const char *kept = keep(r, slice_of(writer));

@@ -80,6 +80,10 @@ int curve_mark(struct curve_reading *r, enum curve_mark_kind kind, enum curve_un
 void curve_lost(struct curve_reading *r, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
+/* The rest of the file cannot be read: that is told and RP_OK. Where the system failed nothing is
+ * known of it, which is an error. */
+int curve_broke(struct curve_reading *r, const struct error *why, struct error *e);
+
 /* The file's writer, and what the reader assumed. */
 void curve_writer(struct curve_reading *r, const char *writer);
 

@@ -378,7 +378,7 @@ static int read_lines(struct console *c, struct error *e)
 			status = take_line(c, c->lines.text, state == LINE_LAST, e);
 	}
 	if (status == RP_OK && state == LINE_FAILED)
-		curve_lost(r, "the rest was not read: %s", why.text);
+		status = curve_broke(r, &why, e);
 	return status;
 }
 

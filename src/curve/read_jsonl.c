@@ -130,7 +130,7 @@ static int read_jsonl(struct curve_reading *r, struct error *e)
 	while (status == RP_OK && (state = lines_next(&lines, &why)) < LINE_NONE)
 		status = take_line(&j, &lines, state);
 	if (status == RP_OK && state == LINE_FAILED)
-		curve_lost(r, "the rest was not read: %s", why.text);
+		status = curve_broke(r, &why, e);
 	if (j.rows.counted)
 		curve_note(r, "lines that do not say a step are counted");
 	lines_release(&lines);

@@ -140,7 +140,7 @@ static int read_mlflow(struct curve_reading *r, struct error *e)
 	while (status == RP_OK && (state = lines_next(&lines, &why)) < LINE_NONE)
 		status = take_line(r, &lines, state, e);
 	if (status == RP_OK && state == LINE_FAILED)
-		curve_lost(r, "the rest was not read: %s", why.text);
+		status = curve_broke(r, &why, e);
 	lines_release(&lines);
 	curve_writer(r, "MLflow");
 	return status;

@@ -344,7 +344,7 @@ static int read_table(struct curve_reading *r, struct error *e)
 	while (status == RP_OK && (state = lines_next(&t->lines, &why)) < LINE_NONE)
 		status = take_line(t, state, e);
 	if (status == RP_OK && state == LINE_FAILED)
-		curve_lost(r, "the rest was not read: %s", why.text);
+		status = curve_broke(r, &why, e);
 	if (t->rows.counted)
 		curve_note(r, "rows that do not say a step are counted");
 	lines_release(&t->lines);

@@ -565,7 +565,7 @@ static int read_tensorboard(struct curve_reading *r, struct error *e)
 	while (status == RP_OK && (state = tfrecord_next(&ev.records, &why)) < TFRECORD_END)
 		status = take_record(&ev, state);
 	if (status == RP_OK && state == TFRECORD_FAILED)
-		curve_lost(r, "the rest was not read: %s", why.text);
+		status = curve_broke(r, &why, e);
 	tfrecord_release(&ev.records);
 	array_release(&ev.tags);
 	lookup_release(&ev.by_name);

@@ -506,7 +506,7 @@ static int read_wandb(struct curve_reading *r, struct error *e)
 	while (status == RP_OK && (state = records_next(&w->records, &why)) < RECORD_END)
 		status = take_record(w, state);
 	if (status == RP_OK && state == RECORD_FAILED)
-		curve_lost(r, "the rest was not read: %s", why.text);
+		status = curve_broke(r, &why, e);
 	if (status == RP_OK)
 		curve_know_writer(r, "wandb", false);
 	rows_release(&w->rows);
