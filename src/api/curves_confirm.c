@@ -85,7 +85,8 @@ static int check_new_log(const char *confirm, const struct curves_options *o, st
 	struct stat st;
 	int status = RP_OK;
 
-	if (stat(confirm, &st) < 0 || S_ISDIR(st.st_mode) || st.st_size == 0)
+	if (stat(confirm, &st) < 0 || S_ISDIR(st.st_mode) ||
+		(S_ISREG(st.st_mode) && st.st_size == 0))
 		return RP_OK;
 	if (curve_find(&f, &confirm, 1, &co, e) < 0)
 		return fail_wrap(e, "%s", confirm);

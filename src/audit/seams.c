@@ -683,7 +683,7 @@ static void find_sizes(struct case_line *c)
 static bool guessed_wrong(const struct case_line *c)
 {
 	if (c->tally.how != EPOCHS_SIZED || c->lineage.gaps.count == 0 ||
-		tally_repeats_inside(&c->tally) <= WRONG_SHARE * (double)c->lineage.rows)
+		(double)tally_repeats_inside(&c->tally) <= WRONG_SHARE * (double)c->lineage.rows)
 		return false;
 	for (size_t i = 0; i < c->alignments.seams.count; i++)
 		if (align_in_order(&c->alignments.seams.items[i].again))

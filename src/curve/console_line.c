@@ -361,6 +361,19 @@ static bool next_pair(struct slice text, char between, size_t *at, struct consol
 	return false;
 }
 
+/* Whether "nan" or "inf" begins it, in whatever case: other languages than Python write NaN and
+ * Inf. */
+static bool starts_unreal(struct slice text)
+{
+	char low[3];
+
+	if (text.n < sizeof low)
+		return false;
+	for (size_t i = 0; i < sizeof low; i++)
+		low[i] = (char)(text.p[i] | 0x20);
+	return memcmp(low, "nan", sizeof low) == 0 || memcmp(low, "inf", sizeof low) == 0;
+}
+
 /* Where a word begins as a number does, behind another one; or the length. */
 static size_t number_word(struct slice part)
 {
@@ -368,10 +381,8 @@ static size_t number_word(struct slice part)
 
 	for (; i < part.n; i++) {
 		struct slice rest = {part.p + i, part.n - i};
-		if (is_space(part.p[i - 1]) &&
-			(is_digit(rest.p[0]) || rest.p[0] == '-' || rest.p[0] == '.' ||
-				slice_starts(rest, SLICE("nan")) ||
-				slice_starts(rest, SLICE("inf"))))
+		if (is_space(part.p[i - 1]) && (is_digit(rest.p[0]) || rest.p[0] == '-' ||
+						       rest.p[0] == '.' || starts_unreal(rest)))
 			break;
 	}
 	return i < part.n ? i : part.n;

@@ -308,6 +308,16 @@ static size_t find_word(struct slice text, const char *word)
 	return SIZE_MAX;
 }
 
+/* A number with a fraction: so many epochs, but no count of steps ("ms/batch 8.11"). */
+static bool take_fraction(struct slice text, size_t at, size_t end, double *value)
+{
+	float resolution;
+
+	for (end++; end < text.n && text.p[end] >= '0' && text.p[end] <= '9'; end++)
+		;
+	return curve_number((struct slice){text.p + at, end - at}, false, value, &resolution);
+}
+
 /* "word 12", "word: 12", "word=12", "word [12/100]", "word #12": the number, and the one behind
  * '/'. */
 static bool number_behind(struct slice text, const char *word, double *value, double *total)
@@ -320,13 +330,38 @@ static bool number_behind(struct slice text, const char *word, double *value, do
 		return false;
 	while (at < text.n && memchr(" \t:=[(#'\"", text.p[at], 9))
 		at++;
-	if (console_match(text, at, "%x", &h) == SIZE_MAX)
+	size_t end = console_match(text, at, "%x", &h);
+	if (end == SIZE_MAX)
 		return false;
 	*value = h.x;
+	if (end + 1 < text.n && text.p[end] == '.' && text.p[end + 1] >= '0' &&
+		text.p[end + 1] <= '9')
+		return take_fraction(text, at, end, value);
 	if (console_match(text, at, "%x/%n", &h) != SIZE_MAX ||
 		console_match(text, at, "%x / %n", &h) != SIZE_MAX)
 		*total = h.total;
 	return true;
+}
+
+/*
+ * "Epoch: [3][ 10/100]", "Epoch 3/7 [10/100]", "Train Epoch: 3 [640/6400 (10%)]": how far training
+ * is, in epochs. Who writes the first of these counts epochs from 0, the others do from 1. NAN
+ * where nothing is said of a place in the epoch.
+ */
+static double place_in_epoch(struct slice text)
+{
+	static const char *const forms[] = {"%e][ %x/%n", "%e [ %x/%n", "%e/%n [ %x/%n",
+		"%e/%n] [ %x/%n", "%e] [ %x/%n", "%e | %x/ %n"};
+	struct console_head h;
+	size_t at = find_word(text, "epoch");
+
+	while (at < text.n && memchr(" \t:=[(#", text.p[at], 7))
+		at++;
+	for (size_t i = 0; at < text.n && i < sizeof forms / sizeof *forms; i++)
+		if (console_match(text, at, forms[i], &h) != SIZE_MAX && h.total > 0 &&
+			h.x <= h.total)
+			return h.epoch - (i > 0) + h.x / h.total;
+	return NAN;
 }
 
 bool console_guess_x(struct slice text, double *x, enum curve_unit *unit)
@@ -338,7 +373,8 @@ bool console_guess_x(struct slice text, double *x, enum curve_unit *unit)
 	if (slice_starts(text, SLICE("Steps:")) && console_bar(text, x, &total))
 		return true;
 	for (size_t i = 0; i < sizeof x_words / sizeof *x_words; i++) {
-		if (!number_behind(text, x_words[i].word, x, &total))
+		if (!number_behind(text, x_words[i].word, x, &total) ||
+			(x_words[i].unit != CURVE_EPOCHS && *x != floor(*x)))
 			continue;
 		*unit = x_words[i].unit;
 		/* What counts to a number of steps within an epoch is a part of it. */
@@ -346,6 +382,9 @@ bool console_guess_x(struct slice text, double *x, enum curve_unit *unit)
 			*x = epoch - 1 + *x / total;
 			*unit = CURVE_EPOCHS;
 		}
+		double place = x_words[i].unit == CURVE_EPOCHS ? place_in_epoch(text) : NAN;
+		if (!isnan(place))
+			*x = place;
 		return true;
 	}
 	return false;
@@ -360,7 +399,8 @@ static bool joins(char c)
 /* … what a number may begin with, and what ends it. */
 static bool begins_number(char c)
 {
-	return (c >= '0' && c <= '9') || c == '-' || c == '.' || c == 'n' || c == 'i';
+	return (c >= '0' && c <= '9') || c == '-' || c == '.' || (c | 0x20) == 'n' ||
+	       (c | 0x20) == 'i';
 }
 
 static bool ends_number(char c)

@@ -203,6 +203,26 @@ static bool guess_line(struct console *c, struct slice text, double *x, enum cur
 	return false;
 }
 
+/* Whether a word such as eval or validation stands by itself in the text, not as a part of a path.
+ */
+static bool names_held_out(struct slice text)
+{
+	char name[24] = "";
+	size_t n = 0;
+
+	for (size_t i = 0; i <= text.n; i += n + 1) {
+		for (n = 0; i + n < text.n && !memchr(" \t[](){}|:,=", text.p[i + n], 12);)
+			n++;
+		if (n < 3 || n + sizeof "/loss" > sizeof name)
+			continue;
+		memcpy(name, text.p + i, n);
+		memcpy(name + n, "/loss", sizeof "/loss");
+		if (curve_meaning_of(slice_of(name)).role == CURVE_VALID_LOSS)
+			return true;
+	}
+	return false;
+}
+
 /*
  * A line that no row fits, of a file without any that does: a word for x and a loss are wanted.
  * What the words mean is a guess, so nothing is taken of files of known trainers.
@@ -212,7 +232,6 @@ static int take_anything(struct console *c, const struct console_line *l, struct
 	struct slice text = {l->text.p + l->begin, l->text.n - l->begin};
 	struct console_place at = {.shape = &any, .rank = l->rank};
 	struct console_field f;
-	size_t from;
 
 	if (!guess_line(c, text, &at.x, &at.unit))
 		return RP_OK;
@@ -222,8 +241,14 @@ static int take_anything(struct console *c, const struct console_line *l, struct
 		at.x += 1;
 	c->r->wall = console_clock(l->text);
 	c->note = "no known trainer: what is x and what is a loss was guessed from words";
-	for (from = 0; console_next_guess(text, &from, &f);) {
+	bool held_out = false; /* the line; what is before one name is about that alone */
+	for (size_t from = 0, end = 0; console_next_guess(text, &from, &f); end = from) {
 		enum curve_role role = console_name(c, f.name).role;
+		struct slice before = {text.p + end, (size_t)(f.name.p - text.p) - end};
+		bool said = names_held_out(before);
+		held_out = held_out || (said && end == 0);
+		if (said || held_out)
+			continue;
 		if (role != CURVE_OTHER && role != CURVE_EPOCH_COUNT &&
 			console_add_field(c, &at, &f, e) < 0)
 			return e->status;

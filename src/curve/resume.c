@@ -33,9 +33,26 @@ double resume_rounding(const struct stitch_value *a, const struct stitch_value *
 	       BINARY_ROUNDING * size;
 }
 
+/* Whether a value may be that of its step alone: nothing says that it is a mean. */
+static bool may_be_of_step(const struct stitch *s, const struct stitch_value *v)
+{
+	unsigned mean = s->log->series.items[v->series].mean;
+
+	return mean == CURVE_OF_STEP || mean == CURVE_OF_UNKNOWN;
+}
+
+/* Whether two values of one x are of the same steps, where `points` takes each for that of a step
+ * alone if it may be. */
+static bool same_steps(const struct stitch *s, const struct stitch_value *a,
+	const struct stitch_value *b, bool points)
+{
+	return a->covers == b->covers || (isnan(a->covers) && isnan(b->covers)) ||
+	       (points && may_be_of_step(s, a) && may_be_of_step(s, b));
+}
+
 /* What both attempts have behind x. */
-static void find_pairs(const struct stitch_track *t, uint32_t reference, uint32_t attempt,
-	double from, struct resume_pairs *p)
+static void find_pairs(const struct stitch *s, const struct stitch_track *t, uint32_t reference,
+	uint32_t attempt, double from, bool points, struct resume_pairs *p)
 {
 	size_t i, iend, k, kend;
 
@@ -55,7 +72,7 @@ static void find_pairs(const struct stitch_track *t, uint32_t reference, uint32_
 			k++;
 			continue;
 		}
-		if (a->covers == b->covers || (isnan(a->covers) && isnan(b->covers))) {
+		if (same_steps(s, a, b, points)) {
 			if (p->n == 0)
 				p->first = a->x - (double)a->covers == from;
 			p->list[p->n++] = (struct resume_pair){
@@ -423,6 +440,29 @@ static void check_amounts(const struct stitch *s, const struct stitch_track *t,
 	resume_judge_amounts(c, p);
 }
 
+/*
+ * Where one logs every step, the other every tenth, and neither says that its values are means:
+ * they may be of single steps. What does not match as means is then held against each other point
+ * by point. Whether that tells anything else; *c says it then.
+ */
+static bool check_points(const struct stitch *s, const struct stitch_track *t,
+	struct resume_check *c, struct resume_pairs *p)
+{
+	struct resume_check by_points = *c;
+
+	find_pairs(s, t, c->reference, c->attempt, c->from, true, p);
+	if (p->n == 0)
+		return false;
+	by_points.loss = compare_series(p, c->from, 1);
+	by_points.first = by_points.weak = by_points.updates = false;
+	by_points.diverges = NAN;
+	judge(&by_points, p);
+	if (by_points.outcome >= c->outcome)
+		return false;
+	*c = by_points;
+	return true;
+}
+
 static struct resume_check check(
 	const struct stitch *s, const struct stitch_track *t, uint32_t i, struct resume_pairs *p)
 {
@@ -444,14 +484,14 @@ static struct resume_check check(
 	if (c.reference == CURVE_NONE)
 		return c;
 	if (lr) {
-		find_pairs(lr, c.reference, i, c.from, p);
+		find_pairs(s, lr, c.reference, i, c.from, false, p);
 		c.lr = compare_series(p, c.from, 0);
 	}
 	if (grad) {
-		find_pairs(grad, c.reference, i, c.from, p);
+		find_pairs(s, grad, c.reference, i, c.from, false, p);
 		c.grad_norm = compare_series(p, c.from, 10);
 	}
-	find_pairs(t, c.reference, i, c.from, p);
+	find_pairs(s, t, c.reference, i, c.from, false, p);
 	drop_partial(a, p, c.from);
 	c.loss = compare_series(p, c.from, 1);
 	c.noise = noise_around(s, t, c.reference, c.from);
@@ -460,7 +500,8 @@ static struct resume_check check(
 		check_amounts(s, t, &c, p);
 		return c;
 	}
-	if (p->n == 0 && p->apart) {
+	bool stretched = p->n == 0 && p->apart;
+	if (stretched) {
 		resume_stretches(s, t, c.reference, i, c.from, 1, p);
 		c.loss = compare_series(p, c.from, 1);
 		c.first = p->first;
@@ -470,6 +511,8 @@ static struct resume_check check(
 		return c;
 	}
 	judge(&c, p);
+	if (stretched && c.outcome > RESUME_MATCHES && check_points(s, t, &c, p))
+		return c;
 	if (c.outcome != RESUME_DIFFERS || isfinite(c.before + c.after) ||
 		resume_guess_batch(s, t, &c, p))
 		return c;
