@@ -131,6 +131,18 @@ static enum word_kind kind_of(struct slice word)
 	return WORD_UNKNOWN;
 }
 
+bool curve_is_held_out(struct slice word)
+{
+	char low[16];
+
+	if (word.n > sizeof low)
+		return false;
+	for (size_t i = 0; i < word.n; i++)
+		low[i] =
+			(char)(word.p[i] >= 'A' && word.p[i] <= 'Z' ? word.p[i] | 0x20 : word.p[i]);
+	return kind_of((struct slice){low, word.n}) == WORD_HELD_OUT;
+}
+
 static bool is_word_char(char c)
 {
 	return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || (unsigned char)c >= 0x80;

@@ -56,6 +56,9 @@ struct curve_meaning {
 
 struct curve_meaning curve_meaning_of(struct slice name);
 
+/* Whether a word, in whatever case, is one for data that is not trained on. */
+bool curve_is_held_out(struct slice word);
+
 /* Whether a name matches a pattern of names.def. */
 bool curve_name_matches(const char *pattern, struct slice name);
 

@@ -207,17 +207,10 @@ static bool guess_line(struct console *c, struct slice text, double *x, enum cur
  */
 static bool names_held_out(struct slice text)
 {
-	char name[24] = "";
-	size_t n = 0;
-
-	for (size_t i = 0; i <= text.n; i += n + 1) {
+	for (size_t i = 0, n; i < text.n; i += n + 1) {
 		for (n = 0; i + n < text.n && !memchr(" \t[](){}|:,=", text.p[i + n], 12);)
 			n++;
-		if (n < 3 || n + sizeof "/loss" > sizeof name)
-			continue;
-		memcpy(name, text.p + i, n);
-		memcpy(name + n, "/loss", sizeof "/loss");
-		if (curve_meaning_of(slice_of(name)).role == CURVE_VALID_LOSS)
+		if (curve_is_held_out((struct slice){text.p + i, n}))
 			return true;
 	}
 	return false;

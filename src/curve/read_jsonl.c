@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* JSON lines of any trainer: each an object whose numbers are the series. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/scan.h"
 #include "curve/members.h"
@@ -90,6 +91,27 @@ static bool take_member(void *to, struct slice name, double value, float resolut
 	       rows_cell(&j->rows, column, value, resolution, j->e) == RP_OK;
 }
 
+/* Whether the object says of itself that it is about data that is not trained on. */
+static bool of_held_out(struct slice line)
+{
+	static const char *const names[] = {"\"split\"", "\"mode\"", "\"phase\""};
+
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+		size_t at = slice_find(line, slice_of(names[i]));
+		if (at == SIZE_MAX)
+			continue;
+		const char *p = scan_space(line.p + at + strlen(names[i]));
+		if (*p != ':' || *(p = scan_space(p + 1)) != '"')
+			continue;
+		const char *end = line.p + line.n, *quote;
+		p++;
+		quote = p < end ? memchr(p, '"', (size_t)(end - p)) : NULL;
+		if (quote && curve_is_held_out((struct slice){p, (size_t)(quote - p)}))
+			return true;
+	}
+	return false;
+}
+
 static int take_line(struct jsonl *j, const struct lines *lines, enum line_state state)
 {
 	struct curve_reading *r = j->rows.r;
@@ -106,8 +128,13 @@ static int take_line(struct jsonl *j, const struct lines *lines, enum line_state
 			(unsigned long long)r->log->limits->line_bytes);
 		return RP_OK;
 	}
-	if (scan_line(lines->text, take_member, j, &taken))
+	if (scan_line(lines->text, take_member, j, &taken)) {
+		if (taken && of_held_out(line)) {
+			rows_drop(&j->rows);
+			return RP_OK;
+		}
 		return taken ? rows_end(&j->rows, j->e) : j->e->status;
+	}
 	rows_drop(&j->rows);
 	if (!taken)
 		return j->e->status;
