@@ -211,7 +211,7 @@ static void tell_hole(struct findings *sink, const struct case_line *c, size_t e
 	size_t first = seam_of_epoch(c, epoch), end = seam_of_epoch(c, epoch + 1);
 
 	if (first < end)
-		where = findings_text(sink, ", in which %s resumed",
+		where = findings_text(sink, ", in which %s resumed,",
 			data_attempt(
 				sink, c->lineage.ledger, c->alignments.seams.items[end - 1].to));
 	/* Looking them up takes a pass over the epoch; what is only counted needs none. */
@@ -236,6 +236,16 @@ static void tell_hole(struct findings *sink, const struct case_line *c, size_t e
 		}
 		if (2 * hole > s->inside)
 			continue;
+		const struct ledger_geometry *before = part_geometry(c, s->part - 1);
+		const struct ledger_geometry *after = part_geometry(c, s->part);
+		if (before->samples != after->samples) {
+			f->cause = findings_text(sink,
+				"since the resume a step takes %s samples where it took %s: a position "
+				"in batches is another one in samples",
+				count_text(sink, after->samples),
+				count_text(sink, before->samples));
+			continue;
+		}
 		f->cause = findings_text(sink,
 			"what a shuffle buffer or a packing carry-over held at the resume is lost: "
 			"about %s",

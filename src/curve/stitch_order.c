@@ -88,11 +88,12 @@ static struct span span_of(const struct stitch_building *b, const struct stitch_
 	const struct piece *p = &b->pieces.list.items[launch->piece];
 	double interval = isnan(p->interval) ? 1 : p->interval;
 	double first = p->first_x + p->offset;
+	double slack = b->s->axis == CURVE_EPOCHS ? interval / 2 : 1;
 	struct span s = {.launch = *launch,
 		.file = p->file,
-		.from = isfinite(p->loaded)    ? p->loaded + p->renumbered
-			: first > interval + 1 ? first - interval
-					       : 0,
+		.from = isfinite(p->loaded)        ? p->loaded + p->renumbered
+			: first > interval + slack ? first - interval
+						   : 0,
 		.reach = p->last_x + p->offset + interval};
 
 	if (p->copy_of != CURVE_NONE)
@@ -150,7 +151,7 @@ static void tell_moved(
 	struct stitch_building *b, const struct span *moved, const struct span *before)
 {
 	stitch_note(b->s,
-		"%s is put behind %s, against their names: it begins at %.0f, and no log says when it was written",
+		"%s is put behind %s, against their names: it begins at %g, and no log says when it was written",
 		b->l->files.items[moved->file].path, b->l->files.items[before->file].path,
 		b->pieces.list.items[moved->launch.piece].first_x);
 }

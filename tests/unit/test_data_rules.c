@@ -330,6 +330,46 @@ START_TEST(a_position_in_batches_is_told_from_one_applied_twice)
 }
 END_TEST
 
+/* Without a word of epochs, the hole is seen where the epoch is over. */
+START_TEST(a_larger_batch_is_no_shuffle_buffer)
+{
+	sized(&g, 48);
+	STEP(1, 0, -1, 5, 34);
+	STEP(2, 0, -1, 15, 44);
+	STEP(3, 0, -1, 25, 6);
+	STEP(4, 0, -1, 35, 16);
+	STEP(5, 0, -1, 45, 26);
+	STEP(6, 0, -1, 7, 36);
+	STEP(7, 0, -1, 17, 46);
+	STEP(8, 0, -1, 27, 8);
+	STEP(9, 0, -1, 37, 18);
+	log_attempt(&g, 2, 6);
+	STEP(7, 0, -1, 29, 10, 39, 20);
+	STEP(8, 0, -1, 1, 30, 11, 40);
+	STEP(9, 0, -1, 21, 2, 31, 12);
+	STEP(10, 0, -1, 41, 22, 3, 32);
+	STEP(11, 0, -1, 13, 42, 23, 4);
+	STEP(12, 0, -1, 33, 14, 43, 24);
+	STEP(13, 0, -1, 7, 38, 21, 4);
+	STEP(14, 0, -1, 35, 18, 1, 32);
+	STEP(15, 0, -1, 15, 46, 29, 12);
+	STEP(16, 0, -1, 43, 26, 9, 40);
+	STEP(17, 0, -1, 23, 6, 37, 20);
+	STEP(18, 0, -1, 3, 34, 17, 0);
+	STEP(19, 0, -1, 31, 14, 45, 28);
+	STEP(20, 0, -1, 11, 42, 25, 8);
+	STEP(21, 0, -1, 39, 22, 5, 36);
+	STEP(22, 0, -1, 19, 2, 33, 16);
+	STEP(23, 0, -1, 47, 30, 13, 44);
+	STEP(24, 0, -1, 27, 10, 41, 24);
+	judge();
+	const struct finding *hole = found(FINDING_D104);
+	ck_assert(hole && hole->cause);
+	ck_assert_ptr_nonnull(strstr(hole->cause, "a position in batches is another"));
+	done();
+}
+END_TEST
+
 /* The loop draws and drops two batches of two to get back to its place. */
 START_TEST(batches_that_were_dropped_unsaid_are_pointed_to)
 {
@@ -876,6 +916,7 @@ Suite *suite_data_rules(void)
 	tcase_add_test(c, one_batch_per_rank_again);
 	tcase_add_test(c, one_process_becomes_two_and_a_batch_is_lost);
 	tcase_add_test(c, a_position_in_batches_is_told_from_one_applied_twice);
+	tcase_add_test(c, a_larger_batch_is_no_shuffle_buffer);
 	tcase_add_test(c, batches_that_were_dropped_unsaid_are_pointed_to);
 	tcase_add_test(c, a_short_last_batch_is_no_other_batch);
 	tcase_add_test(c, the_remainder_is_shuffled_by_place_instead_of_by_order);
