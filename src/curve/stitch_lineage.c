@@ -42,8 +42,11 @@ static void count_from(const struct stitch *s, uint32_t i)
 	/* Fractions of epochs are printed with few digits, and what rounding leaves is no step. */
 	if (s->axis != CURVE_STEPS && a->from < ROUNDED * interval)
 		a->from = a->from_least = 0;
-	/* The first attempt of the logs began before them, or afresh. */
-	if (i == 0 && a->first_x <= interval + 1)
+	/* The first attempt of the logs began before them, or afresh; where that one did, so did
+	 * another one that logged its first point no later. */
+	const struct stitch_attempt *first = s->attempts.items;
+	if (a->first_x <= interval + 1 &&
+		(i == 0 || (first->from == 0 && a->first_x <= first->first_x)))
 		a->from = a->from_least = 0;
 }
 
