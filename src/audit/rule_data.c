@@ -153,6 +153,10 @@ static const char *replay_cause(struct findings *sink, const struct case_line *c
 
 	if (cause)
 		return cause;
+	if (j->observed_at == 0 &&
+		c->lineage.ledger->attempts.items[s->to].kind == ATTEMPT_REHEARSAL)
+		return "the loader's position was not restored; or the loop draws and drops what was read, "
+		       "and the rehearsal ended before that";
 	if (j->observed_at == 0)
 		return "the loader's position was not restored";
 	if (before->at > 0 && before->rows == j->observed_at && before->rows < s->behind)

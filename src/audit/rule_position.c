@@ -434,9 +434,12 @@ static void run_position_saved(struct audit_case *c, struct findings *sink, stru
 	if (!placed) {
 		if (!c->inexact)
 			c->inexact =
-				"no data position is saved, and how long an epoch is is not known";
+				"no data position is saved, and the length of an epoch is not known";
 		cover_not_checked(cover, name, subject,
-			"no position is saved, and how long an epoch is is not known; a run file can say it (reprise init)");
+			c->run ? "no position is saved, and the length of an epoch is not known; the run file can say it "
+				 "(steps-per-epoch), or that the script skips (data = skips)"
+			       : "no position is saved, and the length of an epoch is not known; a run file can say it "
+				 "(reprise init)");
 		return;
 	}
 	if (batches > 0)
