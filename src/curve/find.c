@@ -340,16 +340,22 @@ static int look_at_folder(
 	strbuf_init(&path, SIZE_MAX);
 	for (size_t i = 0; i < l->files.count && status == RP_OK; i++) {
 		const struct listed *file = &l->files.items[i];
-		if (!file->regular)
+		bool called = is_called_log(slice_of(file->name));
+		if (!file->regular && !called)
 			continue;
-		w->found->looked++;
-		if (file->size == 0 || is_of_weights(slice_of(file->name)))
+		w->found->looked += file->regular;
+		if (file->regular && (file->size == 0 || is_of_weights(slice_of(file->name))))
 			continue;
 		strbuf_clear(&path);
 		strbuf_printf(&path, "%s%s%s", o->path, slash, file->path);
 		struct curve_found f = {
 			.path = strbuf_text(&path), .operand = operand, .begun = NAN, .what = ""};
-		status = path.failed ? no_memory(e) : look_at(w, &f, l->dirfd, file->path, e);
+		if (path.failed)
+			status = no_memory(e);
+		else if (!file->regular)
+			status = leave(w, &f, "is a link to nothing, a pipe or a device", e);
+		else
+			status = look_at(w, &f, l->dirfd, file->path, e);
 	}
 	strbuf_release(&path);
 	settle_outputs(w->found, first, o);

@@ -44,6 +44,17 @@ static const char *plain_number(const char *p, double *value, float *resolution)
 
 static const char *scan_object(struct object_scan *s, const char *p);
 
+/* The end of a bare word, as C prints what is no number: nan, -nan, inf; else NULL. */
+static const char *bare_word(const char *p, struct slice *text)
+{
+	size_t n = *p == '-';
+
+	while ((p[n] | 0x20) >= 'a' && (p[n] | 0x20) <= 'z')
+		n++;
+	*text = (struct slice){p, n};
+	return memchr(",}] \t\r\n", p[n], 7) ? p + n : NULL;
+}
+
 /* The text between quotes, or any other value, that may be a number; where it ends, or NULL. */
 static const char *scan_scalar(const char *p, bool *number, double *value, float *resolution)
 {
@@ -60,8 +71,11 @@ static const char *scan_scalar(const char *p, bool *number, double *value, float
 		end = scan_any(p);
 		text = (struct slice){p, end ? (size_t)(end - p) : 0};
 	}
+	bool bare = !end;
+	if (bare)
+		end = bare_word(p, &text);
 	*number = end && curve_number(text, false, value, resolution);
-	return end;
+	return bare && !*number ? NULL : end;
 }
 
 /* The value at `p`, and what it gives. */
