@@ -201,8 +201,9 @@ bool console_bar(struct slice text, double *n, double *total);
 /* Whether nothing but a percentage is before it, as in a trainer's: no "Writing model shards:". */
 bool console_bar_is_plain(struct slice text);
 
-/* x of a line of no known trainer: a step, or an epoch with the part of it that is done. */
-bool console_guess_x(struct slice text, double *x, enum curve_unit *unit);
+/* x of a line of no known trainer: a step, or an epoch as it is called with the part of it that is
+ * done, where *within says that this part is known. */
+bool console_guess_x(struct slice text, double *x, enum curve_unit *unit, bool *within);
 
 /* The next name and number of such a line, with a sign or only space between them. */
 bool console_next_guess(struct slice text, size_t *at, struct console_field *f);

@@ -128,8 +128,8 @@ struct console {
 	struct console_pattern patterns[CONSOLE_PATTERNS_MAX];
 	size_t pattern_count;
 	unsigned asked;     /* roles, by bits, that patterns give */
+	bool within_epochs; /* some of those lines say how much of an epoch is done */
 	bool anything;      /* lines of no known trainer are taken, as long as no other was seen */
-	bool epochs_from_0; /* in those lines */
 	const char *trainers[CONSOLE_TRAINERS_MAX];
 	size_t trainer_count;
 	const char *note;

@@ -57,7 +57,7 @@ static bool x_of_pattern(struct console_pattern *p, struct slice text, struct sl
 	*unit = CURVE_STEPS;
 	if (p->with_x)
 		return curve_number(group, true, x, &resolution) && isfinite(*x);
-	bool found = console_guess_x(text, x, unit);
+	bool within, found = console_guess_x(text, x, unit, &within);
 	if (p->calls == 0)
 		p->by_word = found;
 	p->calls++;

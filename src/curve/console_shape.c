@@ -344,9 +344,9 @@ static bool number_behind(struct slice text, const char *word, double *value, do
 }
 
 /*
- * "Epoch: [3][ 10/100]", "Epoch 3/7 [10/100]", "Train Epoch: 3 [640/6400 (10%)]": how far training
- * is, in epochs. Who writes the first of these counts epochs from 0, the others do from 1. NAN
- * where nothing is said of a place in the epoch.
+ * "Epoch: [3][ 10/100]", "Epoch 3/7 [10/100]", "Train Epoch: 3 [640/6400 (10%)]": the epoch as it
+ * is called, and how much of it is done. Whether the first one is 0 or 1 is not known of a log that
+ * begins with another one. NAN where nothing is said of a place in the epoch.
  */
 static double place_in_epoch(struct slice text)
 {
@@ -360,16 +360,17 @@ static double place_in_epoch(struct slice text)
 	for (size_t i = 0; at < text.n && i < sizeof forms / sizeof *forms; i++)
 		if (console_match(text, at, forms[i], &h) != SIZE_MAX && h.total > 0 &&
 			h.x <= h.total)
-			return h.epoch - (i > 0) + h.x / h.total;
+			return h.epoch + h.x / h.total;
 	return NAN;
 }
 
-bool console_guess_x(struct slice text, double *x, enum curve_unit *unit)
+bool console_guess_x(struct slice text, double *x, enum curve_unit *unit, bool *within)
 {
 	double epoch, epochs, total;
 	bool has_epoch = number_behind(text, "epoch", &epoch, &epochs);
 
 	*unit = CURVE_STEPS;
+	*within = false;
 	if (slice_starts(text, SLICE("Steps:")) && console_bar(text, x, &total))
 		return true;
 	for (size_t i = 0; i < sizeof x_words / sizeof *x_words; i++) {
@@ -379,12 +380,15 @@ bool console_guess_x(struct slice text, double *x, enum curve_unit *unit)
 		*unit = x_words[i].unit;
 		/* What counts to a number of steps within an epoch is a part of it. */
 		if (has_epoch && *unit != CURVE_EPOCHS && i > 1 && total > 0 && *x <= total) {
-			*x = epoch - 1 + *x / total;
+			*x = epoch + *x / total;
 			*unit = CURVE_EPOCHS;
+			*within = true;
 		}
 		double place = x_words[i].unit == CURVE_EPOCHS ? place_in_epoch(text) : NAN;
-		if (!isnan(place))
+		if (!isnan(place)) {
 			*x = place;
+			*within = true;
+		}
 		return true;
 	}
 	return false;

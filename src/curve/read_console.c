@@ -189,11 +189,17 @@ static const struct console_shape any = {
 /* Whether words of a line are about an x and a loss. `c`: the reader, or NULL. */
 static bool guess_line(struct console *c, struct slice text, double *x, enum curve_unit *unit)
 {
+	bool within;
 	struct console_field f;
 	size_t from = 0;
 
-	if (slice_find(text, SLICE("oss")) == SIZE_MAX || !console_guess_x(text, x, unit))
+	if (slice_find(text, SLICE("oss")) == SIZE_MAX || !console_guess_x(text, x, unit, &within))
 		return false;
+	/* What is said of a whole epoch stands at its end, as its last batch does. */
+	if (c && within)
+		c->within_epochs = true;
+	else if (c && c->within_epochs && *unit == CURVE_EPOCHS && *x == floor(*x))
+		*x += 1;
 	while (console_next_guess(text, &from, &f)) {
 		enum curve_role role =
 			c ? console_name(c, f.name).role : curve_meaning_of(f.name).role;
@@ -228,10 +234,6 @@ static int take_anything(struct console *c, const struct console_line *l, struct
 
 	if (!guess_line(c, text, &at.x, &at.unit))
 		return RP_OK;
-	/* Before the end of epoch 0 is the first one. */
-	c->epochs_from_0 = c->epochs_from_0 || (at.unit == CURVE_EPOCHS && at.x < 0);
-	if (at.unit == CURVE_EPOCHS && c->epochs_from_0)
-		at.x += 1;
 	c->r->wall = console_clock(l->text);
 	c->note = "no known trainer: what is x and what is a loss was guessed from words";
 	bool held_out = false; /* the line; what is before one name is about that alone */

@@ -45,7 +45,7 @@ static void count_from(const struct stitch *s, uint32_t i)
 	/* The first attempt of the logs began before them, or afresh; where that one did, so did
 	 * another one that logged its first point no later. */
 	const struct stitch_attempt *first = s->attempts.items;
-	if (a->first_x <= interval + 1 &&
+	if (a->first_x <= (interval + 1) * (1 + 1e-9) &&
 		(i == 0 || (first->from == 0 && a->first_x <= first->first_x)))
 		a->from = a->from_least = 0;
 }
