@@ -44,6 +44,22 @@ static void check_stale_shards(struct audit_case *c, struct findings *sink, int6
 	}
 }
 
+/* Whether a rate is saved and all of them are 0: no update moves a weight then. */
+static bool rates_are_zero(const struct state *s)
+{
+	size_t rates = 0;
+	double v;
+
+	for (size_t i = 0; i < s->facts.count; i++) {
+		if (s->facts.items[i].key != FACT_LR)
+			continue;
+		if (!fact_to_double(&s->facts.items[i], &v) || v != 0)
+			return false;
+		rates++;
+	}
+	return rates > 0;
+}
+
 static void run_tensors_change(struct audit_case *c, struct findings *sink, struct coverage *cover)
 {
 	static const char *const name = "weights-change",
@@ -72,6 +88,11 @@ static void run_tensors_change(struct audit_case *c, struct findings *sink, stru
 		f->observed = quantity_count((int64_t)w.same);
 		f->unit = "identical weights";
 		f->meaning = "a stale copy of the model was saved, or training did not update it";
+		if (rates_are_zero(c->previous) && rates_are_zero(c->current)) {
+			f->severity = SEVERITY_WARNING;
+			f->cause = "the learning rate is 0 in both";
+			f->meaning = "training goes on without effect, as behind a schedule's end";
+		}
 	} else if (w.different && steps == 0) {
 		struct finding *f = finding_add(sink, FINDING_T115,
 			"%llu of %llu weights differ at the same step",
