@@ -169,7 +169,8 @@ static int read_batch(struct report *r, const char *path, double *batch, struct 
 	const struct run_file *f = status == RP_OK ? run_file_of(&run) : NULL;
 	*batch = f ? told_number(f, FACT_GLOBAL_BATCH) : 0;
 	if (f && *batch == 0) {
-		double ranks = told_number(f, FACT_DP_SIZE), more = told_number(f, FACT_ACCUMULATION);
+		double ranks = told_number(f, FACT_DP_SIZE),
+		       more = told_number(f, FACT_ACCUMULATION);
 		ranks = ranks > 0 ? ranks : told_number(f, FACT_WORLD_SIZE);
 		*batch = told_number(f, FACT_MICRO_BATCH) * (more > 0 ? more : 1) * ranks;
 	}

@@ -7,8 +7,9 @@
 #include "ledger/mixture.h"
 #include "ledger/plan.h"
 
-#define STRAY 1e-4 /* the share of a source that a stage does not have: one sample proves nothing  \
-		    */
+#define STRAY                                                                                      \
+	1e-4 /* the share of a source that a stage does not have: one sample proves nothing        \
+	      */
 
 struct search {
 	const struct mixture_table *t;

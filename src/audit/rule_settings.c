@@ -118,8 +118,9 @@ static void run_optimizer_settings(
 		!fact_equal(before, after)) {
 		struct finding *f =
 			setting_finding(c, sink, FINDING_T103, before, after, "the learning rate");
-		f->severity = c->older && state_same_fact(c->older, c->previous, before) ? SEVERITY_WARNING
-									    : SEVERITY_INFO;
+		f->severity = c->older && state_same_fact(c->older, c->previous, before)
+				      ? SEVERITY_WARNING
+				      : SEVERITY_INFO;
 		f->cause =
 			"no schedule is saved that would change it; a script may compute its own";
 	}

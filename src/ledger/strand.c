@@ -96,8 +96,8 @@ const struct track *strands_find(
 	const struct strands *s, uint32_t attempt, uint32_t dp, uint16_t micro)
 {
 	struct track key = {.attempt = attempt, .dp = dp, .micro = micro};
-	uint32_t found = lookup_find(&s->by_track, hash_place(attempt, dp, micro, UINT32_MAX),
-		same_track, s, &key);
+	uint32_t found = lookup_find(
+		&s->by_track, hash_place(attempt, dp, micro, UINT32_MAX), same_track, s, &key);
 
 	return found == LOOKUP_NONE ? NULL : &s->tracks.items[found];
 }

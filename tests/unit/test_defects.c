@@ -96,8 +96,7 @@ END_TEST
 
 START_TEST(refuses_what_is_no_requirement)
 {
-	static const char *const bad[] = {
-		">=1.0", "a>=", "a>=x", "a<1,b", "a==1.0", "a>1.0"};
+	static const char *const bad[] = {">=1.0", "a>=", "a>=x", "a<1,b", "a==1.0", "a>1.0"};
 	struct clause c;
 
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
