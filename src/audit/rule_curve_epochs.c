@@ -6,8 +6,6 @@
 #include "audit/curve_words.h"
 #include "state/epoch_log.h"
 
-#define LENGTH_ROOM 0.02 /* relative, by which epochs before and behind may differ in length */
-
 /* Whether the epochs are told with their fractions: whole ones stand still for most steps. */
 static bool has_fractions(const struct stitch_track *t)
 {
@@ -20,18 +18,14 @@ static bool has_fractions(const struct stitch_track *t)
 	return t->line.count >= 2 && 2 * whole <= t->line.count;
 }
 
-/*
- * Tell of the last time that the epoch was set back, if epochs are as long as before. A stream
- * without a length is one epoch of all steps that are planned, which shrinks where more are.
- */
+/* Tell of the last time that the epoch was set back. */
 static void tell_set_back(
 	struct findings *sink, const struct case_curve *c, const struct epoch_log *g)
 {
-	double length = epoch_stretch_length(&g->now), was = epoch_stretch_length(&g->before);
+	double length = epoch_stretch_length(&g->now), steps;
 
-	if (!g->went_back || !(fabs(length - was) <= LENGTH_ROOM * was))
+	if (!epoch_log_set_back(g, &steps))
 		return;
-	double steps = epoch_stretch_behind(&g->before, g->now.first_step, g->now.first_epoch);
 	struct finding *f = finding_add(sink, FINDING_P103,
 		"the resume behind %s set the epoch back by %s steps",
 		curve_at(sink, c, g->before.last_step), rounded_text(sink, steps, 6));

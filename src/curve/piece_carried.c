@@ -1,17 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "curve/piece_parts.h"
 
 #define GIVEN_UP_LEAST 2u   /* points behind a launch's end that are another's, … */
 #define GIVEN_UP_ALIKE 0.25 /* … but for a share that is so by chance */
-
-/* Whether one goes along with the other from the first x that both have. */
-static bool goes_along(const struct pieces *all, const struct piece *a, const struct piece *b)
-{
-	return piece_compare(all, a, b, 0, 1, SIZE_MAX).prefix >= PIECE_COMPARED_LEAST;
-}
 
 static bool says_launch(const struct curve_log *l, const struct piece *p)
 {
@@ -23,45 +18,30 @@ static bool says_launch(const struct curve_log *l, const struct piece *p)
 	return l->files.items[p->file].span == CURVE_SPAN_LAUNCH;
 }
 
-/* Whether another file than `own` has what comes before it in a carried piece. */
-static bool has_earlier(const struct pieces *all, const struct curve_log *l,
-	const struct piece *carried, const struct piece *own)
+/* Whether it goes along with the carried piece from the first x that both have. */
+static bool goes_along(const struct piece_agreement *g)
 {
-	for (size_t i = 0; i < all->list.count; i++) {
-		const struct piece *p = &all->list.items[i];
-		if (p != own && !piece_is_carried(l, p) && p->first_x < own->first_x &&
-			goes_along(all, p, carried))
-			return true;
-	}
-	return false;
+	return g->prefix >= PIECE_COMPARED_LEAST;
 }
 
 /*
- * Whether a launch of its own begins inside a carried piece. What only has no beginning may be the
- * end of a log whose beginning is lost.
+ * Whether a launch of its own begins inside a carried piece, of which another log has what is up to
+ * `earliest`. What only has no beginning may be the end of a log whose beginning is lost.
  */
-static bool begins_inside(const struct pieces *all, const struct curve_log *l,
-	const struct piece *carried, const struct piece *p)
+static bool begins_inside(const struct curve_log *l, const struct piece *carried,
+	const struct piece *p, double earliest)
 {
-	return p->values > 0 && !piece_is_carried(l, p) && p->first_x > carried->first_x &&
-	       p->first_x <= carried->last_x && goes_along(all, p, carried) &&
-	       (says_launch(l, p) || has_earlier(all, l, carried, p));
+	return p->first_x > carried->first_x && p->first_x <= carried->last_x &&
+	       (says_launch(l, p) || earliest < p->first_x);
 }
 
-/*
- * The x in a carried piece behind which a launch that it went along with was given up: what that
- * logged from there on is another thing. NAN: none.
- */
-static double given_up_behind(const struct pieces *all, const struct curve_log *l,
-	const struct piece *carried, const struct piece *p)
+/* Whether a launch that it went along with was given up: what that logged from there on is another
+ * thing. */
+static bool is_given_up(const struct piece_agreement *g)
 {
-	if (p->values == 0 || piece_is_carried(l, p))
-		return NAN;
-	struct piece_agreement g = piece_compare(all, carried, p, 0, 1, SIZE_MAX);
-	size_t rest = g.compared - g.prefix, alike = g.agreeing - g.prefix;
-	bool given_up = g.prefix >= PIECE_COMPARED_LEAST && rest >= GIVEN_UP_LEAST &&
-			(double)alike <= GIVEN_UP_ALIKE * (double)rest;
-	return given_up ? g.prefix_x : NAN;
+	size_t rest = g->compared - g->prefix, alike = g->agreeing - g->prefix;
+
+	return rest >= GIVEN_UP_LEAST && (double)alike <= GIVEN_UP_ALIKE * (double)rest;
 }
 
 /* The first value of a carried piece behind x, or NAN. */
@@ -75,18 +55,29 @@ static double value_behind(const struct pieces *all, const struct piece *carried
 	return NAN;
 }
 
-/* The first x inside of it at which a launch begins, or NAN. */
-static double first_launch(
-	const struct pieces *all, const struct curve_log *l, const struct piece *carried)
+/* The first x inside of it at which a launch begins, or NAN. `with` has room for all pieces. */
+static double first_launch(const struct pieces *all, const struct curve_log *l,
+	const struct piece *carried, struct piece_agreement *with)
 {
-	double first = NAN;
+	double first = NAN, earliest = INFINITY;
 
 	for (size_t i = 0; i < all->list.count; i++) {
 		const struct piece *p = &all->list.items[i];
-		double x =
-			begins_inside(all, l, carried, p)
-				? p->first_x
-				: value_behind(all, carried, given_up_behind(all, l, carried, p));
+		with[i] = (struct piece_agreement){0};
+		if (p->values > 0 && !piece_is_carried(l, p))
+			with[i] = piece_compare(all, carried, p, 0, 1, SIZE_MAX);
+		if (goes_along(&with[i]))
+			earliest = fmin(earliest, p->first_x);
+	}
+	for (size_t i = 0; i < all->list.count; i++) {
+		const struct piece *p = &all->list.items[i];
+		double x = NAN;
+		if (!goes_along(&with[i]))
+			continue;
+		if (begins_inside(l, carried, p, earliest))
+			x = p->first_x;
+		else if (is_given_up(&with[i]))
+			x = value_behind(all, carried, with[i].prefix_x);
 		first = first <= x || isnan(x) ? first : x;
 	}
 	return first;
@@ -121,12 +112,28 @@ static int cut_at(
 
 int piece_cut_carried(struct pieces *all, const struct curve_log *l, struct error *e)
 {
-	for (size_t i = 0; i < all->list.count; i++) {
+	struct piece_agreement *with = NULL;
+	size_t room = 0;
+	int status = RP_OK;
+
+	for (size_t i = 0; i < all->list.count && status == RP_OK; i++) {
 		const struct piece *p = &all->list.items[i];
-		double x = piece_is_carried(l, p) && p->values > 0 ? first_launch(all, l, p) : NAN;
+		if (!piece_is_carried(l, p) || p->values == 0)
+			continue;
+		if (room < all->list.count) {
+			room = 2 * all->list.count;
+			free(with);
+			with = calloc(room, sizeof *with);
+		}
+		if (!with) {
+			status = piece_no_memory(e);
+			break;
+		}
+		double x = first_launch(all, l, p, with);
 		/* What is behind the cut is looked at next. */
-		if (!isnan(x) && cut_at(all, l, i, x, e) < 0)
-			return e->status;
+		if (!isnan(x))
+			status = cut_at(all, l, i, x, e);
 	}
-	return RP_OK;
+	free(with);
+	return status;
 }

@@ -23,7 +23,8 @@ struct piece_agreement piece_compare(const struct pieces *all, const struct piec
 
 /*
  * A file that is carried on holds several launches without a sign of where each began. Cut it where
- * the log of a launch begins that it goes along with. O(pieces * points) of such files.
+ * the log of a launch begins that it goes along with, or was given up. Each piece of such files is
+ * compared with each of the others once: O(pieces * points).
  */
 int piece_cut_carried(struct pieces *all, const struct curve_log *l, struct error *e);
 

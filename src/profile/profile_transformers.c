@@ -10,8 +10,7 @@
 #include "state/epoch_log.h"
 
 #define LOG_MAX ((size_t)1 << 24)
-#define WHOLE_MOST 1e15  /* updates of an epoch that are still told apart */
-#define LENGTH_ROOM 0.02 /* relative: old releases log the epoch with two decimals */
+#define WHOLE_MOST 1e15 /* updates of an epoch that are still told apart */
 
 static const struct {
 	const char *name;
@@ -97,23 +96,18 @@ static bool is_whole(double x)
 	return x < WHOLE_MOST && fabs(x - round(x)) < 1e-6 * fmax(1, x);
 }
 
-/*
- * An epoch that goes back at a resume was read again from its start, if it is as long as before. (A
- * stream without a length is one epoch of all steps that were planned: planning more shortens what
- * is done of it.)
- */
+/* How long an epoch is, and where a resume set it back. */
 static void tell_epoch(struct collector *c, const struct epoch_log *g)
 {
 	struct origin derived = {.file = NO_FILE, .rank = NO_RANK, .how = HOW_DERIVED, .path = ""};
-	double length = epoch_stretch_length(&g->now), was = epoch_stretch_length(&g->before);
+	double length = epoch_stretch_length(&g->now), updates;
 
 	/* The checkpoint's own epoch, which is not rounded, must fit too. */
 	if (is_whole(length) && is_whole(g->now.last_epoch * length))
 		state_add_int(
 			c->state, FACT_STEPS_PER_EPOCH, NO_GROUP, (int64_t)round(length), derived);
-	if (!g->went_back || !(fabs(length - was) <= LENGTH_ROOM * was))
+	if (!epoch_log_set_back(g, &updates))
 		return;
-	double updates = epoch_stretch_behind(&g->before, g->now.first_step, g->now.first_epoch);
 	size_t mark = collect_enter_name(c, "log_history");
 	state_add_real(c->state, FACT_EPOCH_AGAIN, NO_GROUP, updates, collect_origin(c));
 	state_add_int(c->state, FACT_EPOCH_AGAIN_STEP, NO_GROUP, (int64_t)g->before.last_step,
@@ -212,8 +206,8 @@ static int64_t steps_asked(const struct state *s)
 {
 	for (size_t i = 0; i < s->facts.count; i++) {
 		const struct fact *f = &s->facts.items[i];
-		if (f->key == FACT_MAX_STEPS && f->file != NO_FILE && f->i > 0 &&
-			s->files.items[f->file].role == FILE_CONFIG)
+		if (f->key == FACT_MAX_STEPS && f->type == FACT_INT && f->file != NO_FILE &&
+			f->i > 0 && s->files.items[f->file].role == FILE_CONFIG)
 			return f->i;
 	}
 	return 0;

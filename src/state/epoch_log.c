@@ -5,6 +5,7 @@
 
 #define EPOCH_ROUNDING 0.011 /* old releases of Transformers log the epoch with two decimals */
 #define BEHIND_SHARE 0.2     /* of the updates taken */
+#define LENGTH_ROOM 0.02     /* relative, of an epoch, which that rounding has wrong */
 
 double epoch_stretch_length(const struct epoch_stretch *t)
 {
@@ -13,7 +14,8 @@ double epoch_stretch_length(const struct epoch_stretch *t)
 		       : (double)NAN;
 }
 
-double epoch_stretch_behind(const struct epoch_stretch *t, double step, double epoch)
+/* By how many updates an entry's epoch is behind what the stretch leads to; below 0: ahead. */
+static double updates_behind(const struct epoch_stretch *t, double step, double epoch)
 {
 	return step - t->last_step - (epoch - t->last_epoch) * epoch_stretch_length(t);
 }
@@ -25,7 +27,7 @@ double epoch_stretch_behind(const struct epoch_stretch *t, double step, double e
  */
 static bool goes_back(const struct epoch_stretch *t, double step, double epoch)
 {
-	double length = epoch_stretch_length(t), behind = epoch_stretch_behind(t, step, epoch);
+	double length = epoch_stretch_length(t), behind = updates_behind(t, step, epoch);
 	double ends = fmax(0, floor(epoch) - floor(t->last_epoch)) + 1;
 
 	if (isnan(length))
@@ -50,4 +52,12 @@ bool epoch_log_take(struct epoch_log *g, double step, double epoch)
 	g->now.last_step = step;
 	g->now.last_epoch = epoch;
 	return back;
+}
+
+bool epoch_log_set_back(const struct epoch_log *g, double *updates)
+{
+	double length = epoch_stretch_length(&g->now), was = epoch_stretch_length(&g->before);
+
+	*updates = updates_behind(&g->before, g->now.first_step, g->now.first_epoch);
+	return g->went_back && fabs(length - was) <= LENGTH_ROOM * was;
 }

@@ -29,7 +29,11 @@ bool epoch_log_take(struct epoch_log *g, double step, double epoch);
 /* Updates of an epoch, by the ends of a stretch; NAN where it is one entry. */
 double epoch_stretch_length(const struct epoch_stretch *t);
 
-/* By how many updates an entry's epoch is behind what the stretch leads to; below 0: ahead. */
-double epoch_stretch_behind(const struct epoch_stretch *t, double step, double epoch);
+/*
+ * Whether the epoch was set back between the last two stretches, and by how many updates. Not where
+ * the length of an epoch changed: a stream without a length is one epoch of all steps that are
+ * planned, which shrinks where more are.
+ */
+bool epoch_log_set_back(const struct epoch_log *g, double *updates);
 
 #endif

@@ -224,10 +224,23 @@ START_TEST(sees_an_epoch_set_back)
 	ck_assert_int_eq(log_epochs(155, 30, 5, 125, 25), 1);
 	ck_assert(epochs.went_back);
 	ck_assert_double_eq(epochs.before.last_step, 150);
-	ck_assert_double_eq_tol(
-		epoch_stretch_behind(&epochs.before, epochs.now.first_step, epochs.now.first_epoch),
-		25, 1e-9);
 	ck_assert_double_eq_tol(epoch_stretch_length(&epochs.now), 125, 1e-9);
+	double updates;
+	ck_assert(epoch_log_set_back(&epochs, &updates));
+	ck_assert_double_eq_tol(updates, 25, 1e-9);
+}
+END_TEST
+
+/* Of a stream without a length more steps were planned: each is less of the one epoch. */
+START_TEST(takes_a_longer_plan_for_no_step_back)
+{
+	double updates;
+
+	epochs = (struct epoch_log){0};
+	log_epochs(5, 30, 5, 300, 0);
+	ck_assert(!epoch_log_set_back(&epochs, &updates));
+	ck_assert_int_eq(log_epochs(155, 30, 5, 600, 0), 1);
+	ck_assert(!epoch_log_set_back(&epochs, &updates));
 }
 END_TEST
 
@@ -283,6 +296,7 @@ Suite *suite_state(void)
 	tcase_add_test(t, a_stream_that_moved_to_another_path_pairs_if_it_is_the_only_one);
 	TCase *logs = tcase_create("epochs");
 	tcase_add_test(logs, sees_an_epoch_set_back);
+	tcase_add_test(logs, takes_a_longer_plan_for_no_step_back);
 	tcase_add_test(logs, sees_an_epoch_stand_still);
 	tcase_add_test(logs, takes_short_groups_and_rounding_for_no_step_back);
 	tcase_add_test(logs, passes_over_entries_out_of_order);
